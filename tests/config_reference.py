@@ -18,6 +18,7 @@ from carrel.hub.config.settings import Settings
 from carrel.hub.config.site import DockerTable, NodeTable, SlurmTable
 from carrel.spawners.sessions.lease_mixin import LeaseMixin
 from carrel.spawners.sessions.local import LocalSession
+from carrel.spawners.slurm.session import SlurmSession
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
 SOURCE = Path(settings.__file__).parents[2]
@@ -95,6 +96,7 @@ def page() -> str:
     for title, owner, made_by in (
         ("LeaseMixin", LeaseMixin, "every session on a lease, with any engine"),
         ("LocalSession", LocalSession, "sessions as local processes (`carrel-local`)"),
+        ("SlurmSession", SlurmSession, "sessions as jobs of a Slurm cluster (`carrel-slurm`)"),
         ("CarrelAuthenticator", CarrelAuthenticator, "the embedded accounts (`carrel`)"),
     ):
         parts += [f"### {title}\n", f"For {made_by}.\n", *_options(title, owner), ""]

@@ -7,6 +7,7 @@ override every option.
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import sys
@@ -83,8 +84,12 @@ c.LeaseMixin.carrel_url = settings.session_service_url
 c.LeaseMixin.carrel_public_url = settings.public_service_url
 c.LeaseMixin.state_root = str(state.root)
 c.DockerSession.site = backend_settings(state, settings, settings.simulated_devices)
-c.LocalSession.homes = str(state.homes)
-c.LocalSession.logs = str(state.logs / "sessions")
+c.SlurmSession.site = backend_settings(state, settings, settings.simulated_devices)
+c.HostSession.homes = str(state.homes)
+c.HostSession.logs = str(state.logs / "sessions")
+if settings.engine is EngineKind.SLURM:
+    # Adds the address at which a session on a node reports its port.
+    importlib.import_module("batchspawner")
 
 # -- the Carrel service, and its scopes -------------------------------------------------------
 CUSTOM_SCOPES = ["custom:carrel:read", "custom:carrel:submit"]

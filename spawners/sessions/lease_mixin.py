@@ -65,6 +65,8 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     lease: LeaseOut | None = None
     """The lease on which the server starts or runs; None before the grant."""
     _group = ""
+    _seconds = 0
+    """The time limit of the request."""
     _opening: asyncio.Task[RequestOut] | None = None
 
     def __init__(self, **kwargs: object) -> None:
@@ -79,6 +81,13 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         """Start the server on the lease and return its address, which need not answer yet."""
         address: Address = await super().start()
         return address
+
+    async def await_cluster(self) -> None:
+        """Wait in the queue of a cluster, before the time of the launch itself begins to count."""
+
+    def device_environment(self) -> dict[str, str] | None:
+        """Return variables for the devices, if the engine chooses them itself."""
+        return None
 
     async def running_server(self, lease: LeaseOut) -> Address | None:
         """Adopt the server that already runs on this lease, if there is one."""
@@ -184,6 +193,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
             state_root=self.state_root,
             carrel_url=self.carrel_url,
             public_url=self.carrel_public_url or self.carrel_url,
+            devices=self.device_environment(),
         )
 
     @default("options_form")
@@ -284,8 +294,11 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     async def _launch(self, request: RequestOut, lease: LeaseOut, found: Address | None) -> Address:
         """Start the server, unless it is already running, and wait for its answer."""
         self.lease, self.lease_id, self._group = lease, lease.id, request.group
+        self._seconds = request.seconds
         self._progress.say(60, "The lease is granted; the session starts.")
         try:
+            if found is None:
+                await self.await_cluster()
             async with asyncio.timeout(self.launch_timeout):
                 address = found or await self.start_server()
                 self._save_state(address)

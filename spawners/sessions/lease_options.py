@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from traitlets import Float, Integer, Unicode
 from traitlets.config import Configurable
@@ -76,10 +77,21 @@ class LeaseOptions(Configurable):
 
 
 def lease_environment(
-    lease: LeaseOut, *, request_id: str, state_root: str, carrel_url: str, public_url: str
+    lease: LeaseOut,
+    *,
+    request_id: str,
+    state_root: str,
+    carrel_url: str,
+    public_url: str,
+    devices: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the variables that name the lease and exactly its devices."""
-    return device_environment(devices_of(lease)) | {
+    """Return the variables that name the lease and exactly its devices.
+
+    Args:
+        devices: variables for the devices, from an engine that chooses them itself.
+    """
+    found = device_environment(devices_of(lease)) if devices is None else devices
+    return dict(found) | {
         LEASE_VARIABLE: lease.id,
         "CARREL_REQUEST": request_id,
         "CARREL_STATE": state_root,

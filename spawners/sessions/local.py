@@ -11,48 +11,28 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import urlsplit
 
 import psutil
 from jupyterhub.spawner import SimpleLocalProcessSpawner
 from pydantic import JsonValue
-from traitlets import Integer, Unicode, default
+from traitlets import Integer
 
-from ...extensions.environment import jupyter_environment
-from ...hub.config.state_folder import StateFolder
-from ...hub.files.filenames import safe_name
-from ...hub.files.home_folders import unusable
 from ...hub.records.leases import Handle
 from ...hub.schemas import LeaseOut, StartedIn
-from ..common import course_links
 from ..processes.identity import environment_of, process_identity, still_alive
 from ..processes.lease_processes import handle_of, scan
+from .host_session import HostSession
 from .lease_mixin import LeaseMixin
 from .readiness import Address
 from .server_ports import next_port
 
 __all__ = ["LeaseMixin", "LocalSession"]
 
-LOG_BYTES = 2 * 1024 * 1024
-"""A longer log is rotated when a session starts; one older log is kept."""
-TAIL_BYTES = 4000
-TAIL_LINES = 25
 
-
-class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]  # untyped base
+class LocalSession(HostSession, SimpleLocalProcessSpawner):  # type: ignore[misc]  # untyped base
     """``SimpleLocalProcessSpawner`` on a lease, with all its options."""
-
-    homes = Unicode(
-        help="""Folder of the homes: one folder for each user, named so that no two users
-        share one.""",
-    ).tag(config=True)
-
-    logs = Unicode(
-        help="""Folder of the sessions' logs, one file for each server.""",
-    ).tag(config=True)
 
     interrupt_timeout = Integer(
         1, help="Seconds to wait after SIGINT, if the Carrel service does not stop the session."
@@ -66,55 +46,6 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     popen_kwargs: dict[str, object]
     process_identity = ""
-    _log_start = 0
-    _graded: tuple[str, ...] | None = None
-    """The courses that the user grades; None if not known."""
-
-    @default("home_dir")
-    def _home_dir_default(self) -> str:
-        return str(Path(self.homes) / safe_name(self.user.name))
-
-    @default("default_url")
-    def _default_url_default(self) -> str:
-        return "/lab"
-
-    @default("cmd")
-    def _cmd_default(self) -> list[str]:
-        return [str(Path(sys.prefix) / "bin" / "jupyterhub-singleuser")]
-
-    @default("args")
-    def _args_default(self) -> list[str]:
-        """Disable requests to external hosts, and keep the session's PATH in terminals.
-
-        By default Jupyter starts a login shell, which would reset PATH to the system's, so that
-        ``carrel`` would not be found.
-        """
-        return [
-            "--ServerApp.terminado_settings=shell_command=['/bin/bash']",
-            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-            "--LabApp.news_url=None",
-            "--LabApp.extension_manager=readonly",
-        ]
-
-    @default("env_keep")
-    def _env_keep_default(self) -> list[str]:
-        """Pass only these variables on, because the hub's environment contains secrets."""
-        return ["PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"]
-
-    def get_args(self) -> list[str]:
-        args: list[str] = super().get_args()
-        return [*args, "--allow-root"] if os.geteuid() == 0 else args
-
-    def user_env(self, env: dict[str, str]) -> dict[str, str]:
-        env = super().user_env(env)
-        # In a session's terminal, `carrel` is the command of this installation.
-        own = str(Path(sys.prefix) / "bin")
-        others = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != own]
-        env = env | {"PATH": os.pathsep.join([own, *others])}
-        courses = course_links.environment(self.home_dir, self._graded, self._group)
-        if self.state_root:
-            courses |= course_links.course_data(Path(self.state_root), self._group)
-        return env | jupyter_environment(env) | courses
 
     def make_preexec_fn(self, name: str) -> None:
         """Run nothing between fork and exec: Popen sets the working folder."""
@@ -122,17 +53,12 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     # -- LeaseMixin -------------------------------------------------------------------------
 
     async def start_server(self) -> Address:
-        home = Path(self.home_dir)
-        try:
-            home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise unusable(self.user.name, home, error) from error
-        await self._link_courses(home)
+        await self.prepare_home()
         self.port = next_port()  # another process may have taken the port of an earlier start
-        with self._open_log() as log:
+        with self.open_log() as log:
             self.popen_kwargs = {
                 **self.popen_kwargs,
-                "cwd": str(home),
+                "cwd": self.home_dir,
                 "stdin": subprocess.DEVNULL,
                 "stdout": log,
                 "stderr": subprocess.STDOUT,
@@ -140,17 +66,6 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
             address = await super().start_server()
         self.process_identity = process_identity(self.pid)
         return address
-
-    async def _link_courses(self, home: Path) -> None:
-        graded = await course_links.graded_by(self._lease_request.link, self.user.name)
-        if graded is None or not self.state_root:
-            return
-        try:
-            course_links.link_into(home, StateFolder.at(self.state_root).courses, graded)
-        except OSError as error:
-            self.log.warning("course folders of %s were not linked: %s", self._log_name, error)
-        else:
-            self._graded = graded
 
     async def running_server(self, lease: LeaseOut) -> Address | None:
         handle = None
@@ -175,16 +90,6 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         except psutil.NoSuchProcess:
             return None  # the wait for the server's answer notices
         return StartedIn(pid=handle.pid, started_at=handle.started_at)
-
-    def log_tail(self) -> str:
-        try:
-            with self.log_path.open("rb") as log:
-                end = log.seek(0, os.SEEK_END)
-                log.seek(max(self._log_start, end - TAIL_BYTES))
-                text = log.read().decode(errors="replace")
-        except FileNotFoundError:
-            return ""
-        return "\n".join(text.splitlines()[-TAIL_LINES:])
 
     async def kill_started(self) -> None:
         proc, pid = self.proc, self.pid
@@ -227,19 +132,3 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     def clear_state(self) -> None:
         super().clear_state()
         self.process_identity = ""
-
-    @property
-    def log_path(self) -> Path:
-        """``USER.log`` or ``USER--SERVER.log``; a safe name never contains two hyphens in a row."""
-        server = f"--{safe_name(self.name)}" if self.name else ""
-        return Path(self.logs) / f"{safe_name(self.user.name)}{server}.log"
-
-    def _open_log(self) -> BinaryIO:
-        path = self.log_path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size > LOG_BYTES:
-            path.replace(path.with_name(path.name + ".1"))
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        log = os.fdopen(descriptor, "ab")
-        self._log_start = os.fstat(descriptor).st_size
-        return log

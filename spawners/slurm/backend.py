@@ -41,12 +41,12 @@ from ..common.gang_processes import belongs_to, gang_status, members_in
 from ..common.gang_start import member_spec, start_members
 from ..common.in_flight_starts import InFlightStarts
 from ..devices.activity import simulated_activity
-from ..devices.environment import device_environment, readable
+from ..devices.environment import readable
 from ..local.backend import LocalBackend, job_environment
 from ..local.kernelspecs import installed_kernels
-from .batch_script import ask_command, batch_script, options, runner_command
+from .batch_script import ask_command, batch_script, job_options, runner_command
 from .client import FRESH_SECONDS, SlurmClient
-from .devices import pool_devices
+from .devices import device_variables, pool_devices
 from .job_states import JobMark, SlurmJob, by_lease
 
 log = logging.getLogger(__name__)
@@ -161,15 +161,13 @@ class SlurmBackend:
         ).write(order.folder)
 
     def _submit(self, order: LaunchOrder) -> Handle:
-        devices = {"CARREL_DEVICES": ", ".join(readable(device) for device in order.devices)}
         environment = job_environment(
-            order,
-            self._settings.state,
-            devices=devices if order.devices else device_environment(()),
+            order, self._settings.state, devices=device_variables(order.devices)
         )
         mark = self._mark(order.lease_id, tuple(device.id for device in order.devices))
         submitted = self.client.submit(
-            options(order, mark, self._options), batch_script(runner_command(order), environment)
+            job_options(order, mark, self._options),
+            batch_script(runner_command(order), environment),
         )
         # As Slurm lists it: the handle of a later ``status`` is the same.
         job = self._jobs().get(order.lease_id)

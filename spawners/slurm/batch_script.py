@@ -46,22 +46,54 @@ def ask_command(lease: str, state: Path) -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", ASK, lease, str(state))
 
 
-def options(order: LaunchOrder, mark: JobMark, slurm: SlurmOptions) -> list[str]:
+def job_options(order: LaunchOrder, mark: JobMark, slurm: SlurmOptions) -> list[str]:
     """Return the options of ``sbatch`` for one attempt.
 
     Raises:
         BackendFailed: the devices of the lease are on several nodes.
     """
-    minutes = math.ceil(order.seconds / 60) + _GRACE_MINUTES
+    found = lease_options(
+        mark,
+        slurm,
+        home=order.home,
+        log=order.folder / LOG,
+        seconds=order.seconds,
+        devices=order.devices,
+        node=order.node,
+        group=order.group,
+    )
+    # The service's variables are secrets and stay here; the script sets those of the job.
+    return [*found, "--export=NIL", "--input=none", *slurm.options]
+
+
+def lease_options(
+    mark: JobMark,
+    slurm: SlurmOptions,
+    *,
+    home: Path,
+    log: Path,
+    seconds: int,
+    devices: Sequence[Device],
+    node: str,
+    group: str,
+) -> list[str]:
+    """Return the options of ``sbatch`` that a lease decides.
+
+    Args:
+        seconds: the time limit.
+        node: of a lease without devices; empty if Slurm may choose.
+        group: whose account is charged, if quotas are mirrored.
+
+    Raises:
+        BackendFailed: the devices of the lease are on several nodes.
+    """
+    minutes = math.ceil(seconds / 60) + _GRACE_MINUTES
     found = [
         f"--job-name={mark.name}",
         f"--comment={mark.comment()}",
-        f"--chdir={order.home.resolve()}",
-        f"--output={order.folder.resolve() / LOG}",
+        f"--chdir={home.resolve()}",
+        f"--output={log.resolve()}",
         "--open-mode=append",
-        "--input=none",
-        # The service's variables are secrets and stay here; the script sets those of the job.
-        "--export=NIL",
         # Carrel queues a lost job again, with a new attempt.
         "--no-requeue",
         "--nodes=1",
@@ -73,17 +105,20 @@ def options(order: LaunchOrder, mark: JobMark, slurm: SlurmOptions) -> list[str]
         found.append(f"--mem={math.ceil(slurm.memory / 1024)}K")
     if slurm.partition:
         found.append(f"--partition={slurm.partition}")
-    account = account_of(order.group) if slurm.mirror and order.group else slurm.account
+    account = account_of(group) if slurm.mirror and group else slurm.account
     if account:
         found.append(f"--account={account}")
     if slurm.qos:
         found.append(f"--qos={slurm.qos}")
-    node = _node(order)
-    if node:
-        found.append(f"--nodelist={node}")
-    if order.devices:
-        found.append(f"--gres={gres(order.devices, slurm)}")
-    return [*found, *slurm.options]
+    nodes = {device.node for device in devices}
+    if len(nodes) > 1:
+        raise BackendFailed(f"The devices of {mark.lease} are on several nodes.")
+    chosen = next(iter(nodes), node)
+    if chosen:
+        found.append(f"--nodelist={chosen}")
+    if devices:
+        found.append(f"--gres={gres(devices, slurm)}")
+    return found
 
 
 def gres(devices: Sequence[Device], slurm: SlurmOptions) -> str:
@@ -97,10 +132,3 @@ def gres(devices: Sequence[Device], slurm: SlurmOptions) -> str:
 def gres_type(device: Device, slurm: SlurmOptions) -> str:
     """Return the type of a device in Slurm; empty for a GRES without types."""
     return "" if device.model == slurm.untyped else device.model
-
-
-def _node(order: LaunchOrder) -> str:
-    nodes = {device.node for device in order.devices}
-    if len(nodes) > 1:
-        raise BackendFailed(f"The devices of {order.lease_id} are on several nodes.")
-    return next(iter(nodes), order.node)

@@ -110,14 +110,24 @@ class SlurmClient:
         self._jobs = _Fresh(self._list_jobs, fresh_seconds)
         self._nodes = _Fresh(self._list_nodes, fresh_seconds)
 
-    def submit(self, options: Sequence[str], script: str) -> int:
+    def submit(
+        self,
+        options: Sequence[str],
+        script: str,
+        *,
+        command: Sequence[str] = ("sbatch", "--parsable"),
+        environment: Mapping[str, str] | None = None,
+    ) -> int:
         """Submit a batch script; return the id of the job.
+
+        Args:
+            environment: further variables of the command, for ``--export``.
 
         Raises:
             BackendFailed: Slurm refused it.
             Unavailable: slurmctld did not answer, so that the outcome is unknown.
         """
-        answer = self._run("sbatch", "--parsable", *options, text=script)
+        answer = self._run(*command, *options, text=script, more=environment)
         self._jobs.forget()
         if answer.code != 0:
             raise BackendFailed(f"Slurm refused the job: {answer.message}.")
@@ -242,7 +252,9 @@ class SlurmClient:
             )
         raise BackendFailed(f"{command} failed: {answer.message}.")
 
-    def _run(self, *command: str, text: str | None = None) -> _Answer:
+    def _run(
+        self, *command: str, text: str | None = None, more: Mapping[str, str] | None = None
+    ) -> _Answer:
         try:
             done = subprocess.run(
                 command,
@@ -251,7 +263,7 @@ class SlurmClient:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                env=self._environment,
+                env=self._environment if more is None else {**self._environment, **more},
                 timeout=_SECONDS,
                 check=False,
             )

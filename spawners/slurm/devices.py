@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ...hub.interfaces.backend_settings import SlurmOptions
 from ...hub.scheduling.model.snapshot import Device, Health
+from ..devices.environment import device_environment, readable
 from .job_states import SlurmJob
 from .nodes import SlurmNode
 
 DRIVER: Final = "slurm"
+
+
+def device_variables(devices: Sequence[Device]) -> dict[str, str]:
+    """Return what a lease's environment says of its devices.
+
+    Slurm itself sets the variables that expose them, and without any they are all hidden.
+    """
+    if not devices:
+        return device_environment(())
+    return {"CARREL_DEVICES": ", ".join(readable(device) for device in devices)}
 
 
 def pool_devices(

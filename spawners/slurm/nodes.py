@@ -51,10 +51,12 @@ class SlurmNode:
     Attributes:
         states: its state and flags, in lower case.
         gres: its devices, by type, in the order of their indices.
+        address: by which other machines reach it.
         used: how many of them jobs have, by type.
     """
 
     name: str
+    address: str
     states: tuple[str, ...]
     gres: tuple[Gres, ...]
     used: Mapping[str, int]
@@ -71,6 +73,7 @@ class SlurmNode:
             used[each.type] = used.get(each.type, 0) + each.count
         return cls(
             name=str(found["name"]),
+            address=str(found.get("address") or found.get("hostname") or found["name"]),
             states=tuple(str(name).lower() for name in names),
             gres=parse_gres(found.get("gres") or ""),
             used=used,

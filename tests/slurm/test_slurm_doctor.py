@@ -12,6 +12,7 @@ from carrel.hub.scheduling.model.snapshot import Group
 from carrel.spawners.slurm.accounts import SlurmAccounts
 from carrel.spawners.slurm.host import SlurmHostSetup
 
+from ..fake_service import eventually
 from .cluster import NODES, SlurmCluster
 
 pytestmark = pytest.mark.slurm
@@ -33,7 +34,7 @@ def test_a_good_cluster_lacks_nothing_and_no_job_is_left(
     assert {severity for severity, _ in findings.values()} == {Severity.FINE}
     assert set(NODES) <= set(findings)
     assert findings["devices"][1].strip() == "2 nodes with 4 x sim (simulated)."
-    assert slurm.run("squeue", "-h") == ""
+    eventually(lambda: slurm.run("squeue", "-h") == "")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -28,6 +28,11 @@ const LIBRARIES = {
   signaling: "@lumino/signaling",
 };
 
+// A document whose restoration hangs keeps the application from ever being ready: Carrel does not
+// wait for it longer than this.
+const LATEST_MS = 15000;
+const afterMs = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
 // Notebook does not have all of them: what is missing is null.
 const load = async (use, names) => {
   const found = await Promise.all(Object.values(names).map(use));
@@ -52,7 +57,7 @@ export const plugins = async (use) => {
 
   // Call a function of a module, with the libraries and the site, when the application is ready.
   const later = (app, module, call) => {
-    void app.restored.then(async () => {
+    void Promise.race([app.restored, afterMs(LATEST_MS)]).then(async () => {
       const [libraries, found, { Site }] = await Promise.all([
         load(use, LIBRARIES),
         import(new URL(module, HERE)),
