@@ -150,7 +150,7 @@ c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
 c.JupyterHub.template_vars = {
     "carrel_desk": settings.service_prefix,
     "carrel_demo": settings.demo,
-    "carrel_isolated": settings.engine is not EngineKind.LOCAL,
+    "carrel_isolated": settings.engine is EngineKind.DOCKER,
     "carrel_contact": settings.contact,
 }
 c.Application.log_format = "%(asctime)s %(levelname)s %(name)s: %(message)s"

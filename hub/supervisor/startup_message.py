@@ -102,7 +102,7 @@ class Announcement:
         ]
 
     def _shared(self) -> list[str]:
-        if self.settings.engine is not EngineKind.LOCAL:
+        if self.settings.engine is EngineKind.DOCKER:
             return []
         return [
             "This is a demo: all sessions share this system account and are not isolated from "

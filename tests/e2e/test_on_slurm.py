@@ -1,0 +1,102 @@
+"""Carrel on a Slurm cluster: sessions, jobs, gangs, and the crash of each part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..slurm.cluster import DEVICES, NODES, SlurmCluster
+from .support import Installation, eventually, installation
+from .two_students import Work, two_students_and_one_device
+
+pytestmark = [pytest.mark.browser, pytest.mark.slurm]
+USER = "student1"
+REDUCE = """
+import os, socket, sys
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if rank == 0:
+    with socket.create_server(address) as server:
+        total = 0
+        for _ in range(size - 1):
+            member, _ = server.accept()
+            total += int(member.recv(16))
+    print("sum", total, "on", os.environ["SLURMD_NODENAME"], os.environ["CUDA_VISIBLE_DEVICES"])
+else:
+    while True:
+        try:
+            member = socket.create_connection(address, 5)
+            break
+        except OSError:
+            pass
+    member.sendall(str(rank + 1).encode())
+    print("sent", rank + 1, "on", os.environ["SLURMD_NODENAME"])
+"""
+
+
+@pytest.fixture
+def site(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Installation]:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "carrel.toml").write_text(
+        f'[slurm]\nconf = "{slurm.conf}"\nsimulated = ["sim"]\ncpus = 1\nmemory = "512MiB"\n'
+    )
+    # The time-outs of two_students: this machine may be busy.
+    (state / "jupyterhub_config.py").write_text("c.LeaseMixin.launch_timeout = 140.0\n")
+    with installation(state, "--engine", "slurm") as made:
+        yield made
+
+
+def taken_but_one(cluster: SlurmCluster) -> list[int]:
+    """Take all devices but one for jobs from outside Carrel."""
+    sizes = [DEVICES - 1, *[DEVICES] * (len(NODES) - 1)]
+    return [
+        cluster.submit(f"--gres=gpu:sim:{size}", f"--nodelist={node}", "--mem=100M")
+        for node, size in zip(NODES, sizes, strict=True)
+        if size
+    ]
+
+
+@pytest.mark.slow
+def test_two_students_and_one_device_on_a_cluster(site: Installation, slurm: SlurmCluster) -> None:
+    taken_but_one(slurm)
+
+    def free() -> bool:
+        pool = site.api("GET", "/pool", user=USER).json()["devices"]
+        return [device["state"] for device in pool].count("free") == 1
+
+    eventually(free, "devices of jobs from outside Carrel are busy")
+    two_students_and_one_device(site, isolated=False, work=Work(), chapter="slurm-")
+
+
+@pytest.mark.slow
+def test_a_gang_over_two_nodes_and_a_controller_that_crashes(
+    site: Installation, slurm: SlurmCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "reduce.py").write_text(REDUCE)
+    # One device of each node is free: the members of the gang are on both.
+    outside = [
+        slurm.submit(f"--gres=gpu:sim:{DEVICES - 1}", f"--nodelist={node}", "--mem=100M")
+        for node in NODES
+    ]
+    assert outside
+    words = ("run", "--nodes", "2", "--devices", "1", "--time", "5m", "--json", "--input")
+    sent = site.cli(*words, str(tmp_path / "reduce.py"), "--", "python", "reduce.py", user=USER)
+    job = json.loads(sent.stdout)["id"]
+    ended = site.wait_for(job, "succeeded", user=USER)
+    assert {member["node"] for member in ended["members"]} == set(NODES)
+    assert "sum 2 on node" in site.cli("logs", job, user=USER).stdout
+
+    # slurmctld dies while a job runs: the job goes on, and another one waits with the reason.
+    sent = site.cli("run", "--time", "5m", "--json", "--", "sleep", "20", user=USER)
+    running = json.loads(sent.stdout)["id"]
+    site.wait_for(running, "running", user=USER)
+    slurm.kill("slurmctld")
+    sent = site.cli("run", "--time", "5m", "--json", "--", "echo", "later", user=USER)
+    later = json.loads(sent.stdout)["id"]
+    slurm.start_daemon("slurmctld")
+    assert site.wait_for(running, "succeeded", user=USER)["attempts"] == 1
+    site.wait_for(later, "succeeded", user=USER)
