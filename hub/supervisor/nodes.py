@@ -61,6 +61,12 @@ class Nodes:
             Refused: the machine lacks something; the message says what.
         """
         settings = Settings.load(self.state)
+        if settings.engine is EngineKind.SLURM:
+            raise Conflict(
+                "The nodes of a cluster belong to Slurm.",
+                accepted="Add it to slurm.conf, and try it: carrel slurm check. It joins the pool "
+                "by itself.",
+            )
         if settings.engine is not EngineKind.DOCKER:
             raise Conflict(
                 "The local engine has one node, this machine.",

@@ -60,15 +60,20 @@ def taken_but_one(cluster: SlurmCluster) -> list[int]:
     ]
 
 
-@pytest.mark.slow
-def test_two_students_and_one_device_on_a_cluster(site: Installation, slurm: SlurmCluster) -> None:
-    taken_but_one(slurm)
+def free_are(site: Installation, count: int) -> None:
+    """Wait until the pool knows what jobs from outside Carrel have taken."""
 
     def free() -> bool:
         pool = site.api("GET", "/pool", user=USER).json()["devices"]
-        return [device["state"] for device in pool].count("free") == 1
+        return [device["state"] for device in pool].count("free") == count
 
     eventually(free, "devices of jobs from outside Carrel are busy")
+
+
+@pytest.mark.slow
+def test_two_students_and_one_device_on_a_cluster(site: Installation, slurm: SlurmCluster) -> None:
+    taken_but_one(slurm)
+    free_are(site, 1)
     two_students_and_one_device(site, isolated=False, work=Work(), chapter="slurm-")
 
 
@@ -78,25 +83,27 @@ def test_a_gang_over_two_nodes_and_a_controller_that_crashes(
 ) -> None:
     (tmp_path / "reduce.py").write_text(REDUCE)
     # One device of each node is free: the members of the gang are on both.
-    outside = [
+    for node in NODES:
         slurm.submit(f"--gres=gpu:sim:{DEVICES - 1}", f"--nodelist={node}", "--mem=100M")
-        for node in NODES
-    ]
-    assert outside
+    free_are(site, len(NODES))
     words = ("run", "--nodes", "2", "--devices", "1", "--time", "5m", "--json", "--input")
     sent = site.cli(*words, str(tmp_path / "reduce.py"), "--", "python", "reduce.py", user=USER)
     job = json.loads(sent.stdout)["id"]
     ended = site.wait_for(job, "succeeded", user=USER)
-    assert {member["node"] for member in ended["members"]} == set(NODES)
+    assert {member["node"] for member in ended["lease"]["members"]} == set(NODES)
     assert "sum 2 on node" in site.cli("logs", job, user=USER).stdout
 
     # slurmctld dies while a job runs: the job goes on, and another one waits with the reason.
-    sent = site.cli("run", "--time", "5m", "--json", "--", "sleep", "20", user=USER)
+    sent = site.cli(
+        "run", "--workdir", ".", "--time", "5m", "--json", "--", "sleep", "20", user=USER
+    )
     running = json.loads(sent.stdout)["id"]
     site.wait_for(running, "running", user=USER)
     slurm.kill("slurmctld")
-    sent = site.cli("run", "--time", "5m", "--json", "--", "echo", "later", user=USER)
+    sent = site.cli(
+        "run", "--workdir", ".", "--time", "5m", "--json", "--", "echo", "later", user=USER
+    )
     later = json.loads(sent.stdout)["id"]
     slurm.start_daemon("slurmctld")
-    assert site.wait_for(running, "succeeded", user=USER)["attempts"] == 1
+    assert site.wait_for(running, "succeeded", user=USER)["lease"]["epoch"] == 1
     site.wait_for(later, "succeeded", user=USER)

@@ -104,6 +104,11 @@ def test_a_machine_that_lacks_something_does_not_join(state: StateFolder, store:
     [
         (Settings(), SITE, Conflict("The local engine has one node")),
         (
+            Settings(engine=EngineKind.SLURM),
+            SITE,
+            Conflict("The nodes of a cluster belong to Slurm"),
+        ),
+        (
             Settings(engine=EngineKind.DOCKER, internal_ip="10.9.9.9"),
             SITE,
             Conflict("does not listen on 10.1.2.3"),
@@ -119,7 +124,7 @@ def test_a_machine_that_lacks_something_does_not_join(state: StateFolder, store:
             InvalidInput("several nodes have the name gpu2"),
         ),
     ],
-    ids=["local engine", "another address", "no address", "name taken"],
+    ids=["local engine", "cluster", "another address", "no address", "name taken"],
 )
 def test_a_machine_that_cannot_be_added(
     state: StateFolder, store: Store, settings: Settings, file: str, refused: CarrelError
