@@ -28,6 +28,7 @@ from .sessions import SessionController
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 30.0
+_REQUEUED = "The cluster has queued its job again, although it had started."
 RENEW_EVERY = 5.0
 """Seconds between two stored renewals; the loop remembers newer signs of life."""
 
@@ -104,6 +105,8 @@ class Reconciler:
     ) -> bool:
         if status.life is ProcessState.UNKNOWN:
             return False
+        if status.waiting and request.state is State.RUNNING:
+            return self._requeued_by_cluster(lease, request, now)
         if status.waiting:
             return False
         if status.life is ProcessState.ALIVE:
@@ -131,6 +134,23 @@ class Reconciler:
                 last = 0.0 if session else self._jobs.collect(lease, request)
                 until = min(now, max(seen, last) if status.ended_at is None else seen)
                 finish_attempt(self._context, lease, request, now=now, until=until)
+        self._memory.forget(lease.id)
+        return True
+
+    def _requeued_by_cluster(self, lease: LeaseRecord, request: RequestRecord, now: float) -> bool:
+        """Handle the loss of an attempt that has run, and whose cluster wants to run it again.
+
+        An attempt runs once. Its processes are gone: a user requeued it by hand, or the cluster
+        crashed before it had saved that it runs.
+        """
+        if not self._context.backend.stop(lease.id, lease.handle):
+            return False
+        status = AttemptStatus(life=ProcessState.DEAD, lost=_REQUEUED)
+        seen = max(lease.seen_at, self._memory.seen.get(lease.id, 0.0))
+        if request.kind is not Kind.SESSION:
+            self._jobs.died(lease, request, seen, status)
+        elif not self._sessions.died(lease, request, seen, None):
+            return False
         self._memory.forget(lease.id)
         return True
 

@@ -94,3 +94,22 @@ def test_a_job_whose_node_failed_is_queued_again_with_that_reason(world: World) 
     events = world.context.store.events(made.id)
     assert any("Lost: Its node failed." in str(event.data.get("cause")) for event in events)
     assert world.see(made).state in ("queued", "starting")
+
+
+def test_a_job_that_the_cluster_queues_again_is_lost_and_gets_a_new_attempt(world: World) -> None:
+    made = submitted(world)
+    first = world.lease(made)
+    world.backend.cluster[first] = AttemptStatus(
+        life=ProcessState.ALIVE, started_at=world.clock.now
+    )
+    world.settle()
+    world.claim(made)
+    world.clock.pass_(10)
+    world.settle()
+    pending(world, made)
+    world.settle(3)
+    assert not world.backend.attempts[first].alive
+    events = world.context.store.events(made.id)
+    causes = [str(event.data.get("cause")) for event in events]
+    assert any("Lost: The cluster has queued its job again" in cause for cause in causes)
+    assert (world.see(made).state, world.lease(made)) == ("starting", f"{made.id}.2")
