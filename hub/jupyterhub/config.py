@@ -89,7 +89,7 @@ c.HostSession.homes = str(state.homes)
 c.HostSession.logs = str(state.logs / "sessions")
 if settings.engine is EngineKind.SLURM:
     # Adds the address at which a session on a node reports its port.
-    importlib.import_module("batchspawner")
+    importlib.import_module("carrel.spawners.slurm.port_report").install()
 
 # -- the Carrel service, and its scopes -------------------------------------------------------
 CUSTOM_SCOPES = ["custom:carrel:read", "custom:carrel:submit"]

@@ -92,9 +92,9 @@ def position_sentence(position: int) -> str:
 
 def wait_reason(wait: Wait, *, yours: bool = False) -> str:
     """Return the reason without the position, for views that show the position elsewhere."""
-    if wait.reason is Reason.CLUSTER:
-        return wait.detail
-    return _reason(wait, yours=yours) if _has_position(wait) else "It starts now."
+    if wait.reason is Reason.CLUSTER or _has_position(wait):
+        return _reason(wait, yours=yours)
+    return "It starts now."
 
 
 def _has_position(wait: Wait) -> bool:
@@ -106,6 +106,8 @@ def _reason(wait: Wait, *, yours: bool) -> str:
     if wait.reason in sentences:
         return sentences[wait.reason][0 if wait.detail else 1].format(wait.detail)
     match wait.reason:
+        case Reason.CLUSTER:
+            return wait.detail or "It waits in the queue of the cluster."
         case Reason.NO_FREE_DEVICE:
             fitting = f"{wait.detail} devices" if wait.detail else "devices"
             return f"Not enough {fitting} are free; it gets the next ones that are released."
