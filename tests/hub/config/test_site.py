@@ -58,7 +58,7 @@ def test_all_options_of_the_file_reach_the_engine(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('engine = "slurm"', "engine"),
+        ('engine = "kubernetes"', "engine"),
         ("[docker]\nprivileged = true", "docker.privileged: unknown key."),
         ('[docker]\nmemory = "lots"', "docker.memory"),
         ('[docker]\nblocked = ["10.0.0.1/8"]', "has host bits set"),
