@@ -136,7 +136,7 @@ def test_the_members_of_a_job_have_state_node_devices_and_a_log_each(world: Worl
     page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa?member=1").text
     rows = re.findall(r"<tr>(.*?)</tr>", page.partition('id="members"')[2], re.DOTALL)
     assert [" ".join(text_of(row).split()) for row in rows[1:3]] == [
-        "0: worker 0 running node1 Simulated GPU #0",
+        "0: worker 0 running node1 Simulated GPU #0 (simulated)",
         "1: worker 1 failed node2 none `work` exited with status 3",
     ]
     assert "1 to 2 members, 1 device each: work" in text_of(page)
