@@ -140,7 +140,7 @@ def _tables() -> Iterator[str]:
     """Yield the keys of the site file, one table after the other."""
     yield "| key | default | |"
     yield "| --- | --- | --- |"
-    yield "| `engine` | | `local` or `docker`; overrides `--engine` |"
+    yield "| `engine` | | `local`, `docker` or `slurm`; overrides `--engine` |"
     for name, table in (
         ("[docker]", DockerTable),
         ("[slurm]", SlurmTable),

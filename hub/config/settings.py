@@ -59,8 +59,8 @@ class Settings:
         base_url: the path of the site behind another proxy, such as `/jupyter/`.
         hub_port, service_port, proxy_api_port: internal ports of the three processes, the first
             two on `internal_ip`, the last on 127.0.0.1; chosen at the first start.
-        engine: `local` (processes of this account) or `docker` (containers)
-            or `slurm` (jobs of a Slurm cluster).
+        engine: `local` (processes of this account), `docker` (containers) or `slurm` (jobs of a
+            Slurm cluster).
         internal_ip: the IP address on which JupyterHub and the service listen; with containers,
             the address of this host on the installation's own network. Set by `carrel up`.
         docker_host: the Docker engine of this machine, as of the last `carrel up`; kept because

@@ -13,7 +13,7 @@ from ..errors import BackendFailed, TooLarge, Unavailable
 from ..interfaces.backend import AttemptStatus, LaunchOrder, MemberOrder
 from ..records.gangs import JobGang, member_id
 from ..records.leases import Handle, LeaseRecord
-from ..records.requests import Cause, JobSpec, RequestRecord
+from ..records.requests import JobSpec, RequestRecord
 from ..requests import termination
 from ..requests.attempt_reports import AttemptReports, new_token, token_hash
 from ..requests.gang_outcome import member_message, missing_member
@@ -102,21 +102,16 @@ class JobController:
         )
 
     def not_started(
-        self,
-        lease: LeaseRecord,
-        request: RequestRecord,
-        known: Cause | None = None,
-        lost: str = "",
+        self, lease: LeaseRecord, request: RequestRecord, status: AttemptStatus
     ) -> None:
         """Requeue or fail a ``starting`` job that has no process.
 
         The service was killed before the fork, or the runner ended before its first report.
 
         Args:
-            known: the cause, if the engine knows it.
-            lost: what the engine knows about the loss, as a sentence.
+            status: what the engine knows about the end.
         """
-        why = known.message if known else lost
+        why = status.cause.message if status.cause else status.lost
         why = why or "The job's runner ended before the job started."
         rank = 0
         missing = missing_member(self.context.store.request(request.id))
@@ -169,7 +164,7 @@ class JobController:
         c, known = self.context, status.cause
         last = self.collect(lease, request)
         now = c.clock()
-        until = min(now, max(seen, last) if status.ended_at is None else seen)
+        until = min(now, status.end(seen, last))
         if c.store.request(request.id).state is State.STOPPING:
             retries.finish_attempt(c, lease, request, now=now, until=until)
             return

@@ -41,7 +41,7 @@ class LoopMemory:
 
     def forget(self, lease_id: str) -> None:
         """Drop the entries of a lease that has ended."""
-        self.seen.pop(lease_id, None)
-        self.stopping.pop(lease_id, None)
+        for by_lease in (self.seen, self.stopping):
+            by_lease.pop(lease_id, None)
         for group in [name for name in self.handles if split_member_id(name)[0] == lease_id]:
             del self.handles[group]

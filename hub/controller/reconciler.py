@@ -28,9 +28,9 @@ from .sessions import SessionController
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 30.0
-_REQUEUED = "The cluster has queued its job again, although it had started."
 RENEW_EVERY = 5.0
 """Seconds between two stored renewals; the loop remembers newer signs of life."""
+_REQUEUED = "The cluster has queued its job again, although it had started."
 
 
 class Reconciler:
@@ -106,7 +106,7 @@ class Reconciler:
         if status.life is ProcessState.UNKNOWN:
             return False
         if status.waiting and request.state is State.RUNNING:
-            return self._requeued_by_cluster(lease, request, now)
+            return self._requeued_by_cluster(lease, request)
         if status.waiting:
             return False
         if status.life is ProcessState.ALIVE:
@@ -117,27 +117,26 @@ class Reconciler:
             self._memory.last.pop("inventory", None)
             return False
         seen = max(lease.seen_at, self._memory.seen.get(lease.id, 0.0))
-        seen = seen if status.ended_at is None else status.ended_at
         session = request.kind is Kind.SESSION
         match request.state:
             case State.STARTING if session:
                 if not self._sessions.not_started(lease, request):
                     return False
             case State.STARTING:
-                self._jobs.not_started(lease, request, status.cause, status.lost)
+                self._jobs.not_started(lease, request, status)
             case State.RUNNING if session:
-                if not self._sessions.died(lease, request, seen, status.cause):
+                if not self._sessions.died(lease, request, status.end(seen), status.cause):
                     return False
             case State.RUNNING:
                 self._jobs.died(lease, request, seen, status)
             case _:
                 last = 0.0 if session else self._jobs.collect(lease, request)
-                until = min(now, max(seen, last) if status.ended_at is None else seen)
+                until = min(now, status.end(seen, last))
                 finish_attempt(self._context, lease, request, now=now, until=until)
         self._memory.forget(lease.id)
         return True
 
-    def _requeued_by_cluster(self, lease: LeaseRecord, request: RequestRecord, now: float) -> bool:
+    def _requeued_by_cluster(self, lease: LeaseRecord, request: RequestRecord) -> bool:
         """Handle the loss of an attempt that has run, and whose cluster wants to run it again.
 
         An attempt runs once. Its processes are gone: a user requeued it by hand, or the cluster

@@ -146,6 +146,10 @@ class AttemptStatus:
     started_at: float | None = None
     ended_at: float | None = None
 
+    def end(self, *signs: float) -> float:
+        """Return when it ended: as the engine says, else its last sign of life."""
+        return max(signs) if self.ended_at is None else self.ended_at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivitySample:

@@ -28,6 +28,16 @@ class ProcessReading:
     cpu_seconds: float
     memory_bytes: int
 
+    def __add__(self, other: ProcessReading) -> ProcessReading:
+        return ProcessReading(
+            cpu_seconds=self.cpu_seconds + other.cpu_seconds,
+            memory_bytes=self.memory_bytes + other.memory_bytes,
+        )
+
+
+NO_USE: Final = ProcessReading(cpu_seconds=0.0, memory_bytes=0)
+"""The sum of no readings."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReading:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ...hub.errors import BackendFailed
 from ...hub.interfaces.devices import ContainerDevices, DevicePlugin
@@ -16,12 +17,19 @@ from .plugins import installed_plugins, plugin_of
 
 log = logging.getLogger(__name__)
 
+DEVICES_VARIABLE: Final = "CARREL_DEVICES"
+
 
 def readable(device: Device) -> str:
     """Return the device's display name: ``NVIDIA H200 #0``, ``Simulated GPU 0 (simulated)``."""
     if device.simulated:
         return f"{device.model} {device.index} (simulated)"
     return f"{device.model} #{device.index}"
+
+
+def device_names(devices: Sequence[Device]) -> str:
+    """Return the value of ``DEVICES_VARIABLE``: the display names, separated by commas."""
+    return ", ".join(readable(device) for device in devices)
 
 
 def device_environment(devices: Sequence[Device]) -> dict[str, str]:
@@ -45,7 +53,7 @@ def device_environment(devices: Sequence[Device]) -> dict[str, str]:
             environment |= plugin.environment(own)
         except Exception as error:
             raise _failed(driver, error) from error
-    return {**environment, "CARREL_DEVICES": ", ".join(readable(device) for device in devices)}
+    return {**environment, DEVICES_VARIABLE: device_names(devices)}
 
 
 def container_devices(devices: Sequence[Device], names: frozenset[str]) -> ContainerDevices:

@@ -34,7 +34,7 @@ from ...hub.records.gangs import split_member_id
 from ...hub.records.images import Image
 from ...hub.records.leases import Handle
 from ...hub.records.notices import StopNotice
-from ...hub.records.utilization import ProcessReading, UtilizationReading
+from ...hub.records.utilization import NO_USE, ProcessReading, UtilizationReading
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
 from ..common.gang_processes import gang_status, members_in
@@ -56,7 +56,6 @@ from .nodes.warm_pool import WarmPool
 log = logging.getLogger(__name__)
 
 _REMEMBERED = 1000
-_NOTHING = ProcessReading(cpu_seconds=0.0, memory_bytes=0)
 
 
 def create(settings: BackendSettings) -> DockerBackend:
@@ -391,11 +390,7 @@ class DockerBackend:
                 log.warning("%s", error)
                 continue
             if reading is not None:
-                before = found.get(lease, _NOTHING)
-                found[lease] = ProcessReading(
-                    cpu_seconds=before.cpu_seconds + reading.cpu_seconds,
-                    memory_bytes=before.memory_bytes + reading.memory_bytes,
-                )
+                found[lease] = found.get(lease, NO_USE) + reading
         return UtilizationReading(leases=found, devices=self._devices.readings())
 
     def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, SurveyedContainer]]:

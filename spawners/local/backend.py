@@ -170,11 +170,14 @@ class LocalBackend:
         """Start at most one runner per lease: a live one is adopted and gets the new token."""
         with self._starting.busy_with(order.lease_id):
             try:
-                order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                if order.member is not None:
-                    order.member.output_folder.mkdir(exist_ok=True, mode=0o700)
                 environment = job_environment(order, self._settings.state)
-                self._order(order, environment).write(order.folder)
+                job, warm = order.job, self._warm
+                fork_server = (
+                    warm.kernel_server(order.owner, environment, job.memory_bytes)
+                    if warm and not job.command
+                    else ""
+                )
+                prepare_attempt(order, self._settings, self._limits, fork_server=fork_server)
                 running = self._oldest(order.lease_id)
                 if running is not None:
                     return running
@@ -189,34 +192,13 @@ class LocalBackend:
     def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
         return start_members(self, orders)
 
-    def _order(self, order: LaunchOrder, environment: Mapping[str, str]) -> AttemptSpec:
-        job, warm = order.job, self._warm
-        return AttemptSpec(
-            lease_id=order.lease_id,
-            request_id=order.request_id,
-            epoch=order.epoch,
-            token=order.token,
-            service_url=self._settings.service_url,
-            input_path=str(order.input_path.resolve()),
-            home=str(order.home.resolve()),
-            devices=tuple(readable(device) for device in order.devices),
-            device_ids=tuple(device.id for device in order.devices),
-            job=job,
-            fork_server=warm.kernel_server(order.owner, environment, job.memory_bytes)
-            if warm and not job.command
-            else "",
-            archive_path=str(order.archive_path.resolve()) if order.archive_path else "",
-            member=member_spec(order),
-            limits=self._limits,
-        )
-
     def _launch(self, order: LaunchOrder, environment: Mapping[str, str]) -> Handle:
         folder = str(order.folder.resolve())
         descriptor = os.open(order.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             forked = self._warm and self._warm.fork_runner([folder], environment, descriptor)
             child = forked or subprocess.Popen(
-                (sys.executable, "-P", "-m", RUNNER, folder),
+                runner_command(order.folder),
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
                 stderr=descriptor,
@@ -375,6 +357,43 @@ class LocalBackend:
         for lease, child in list(self._children.items())[:-_REMEMBERED]:
             if child.poll() is not None:
                 del self._children[lease]
+
+
+def prepare_attempt(
+    order: LaunchOrder, settings: BackendSettings, limits: OutputLimits, *, fork_server: str = ""
+) -> None:
+    """Create the folder of an attempt, with the order for its runner in it.
+
+    Args:
+        fork_server: path of the socket of a fork server for the owner's kernels; empty without.
+
+    Raises:
+        OSError: the folder cannot be created or written.
+    """
+    order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if order.member is not None:
+        order.member.output_folder.mkdir(exist_ok=True, mode=0o700)
+    AttemptSpec(
+        lease_id=order.lease_id,
+        request_id=order.request_id,
+        epoch=order.epoch,
+        token=order.token,
+        service_url=settings.service_url,
+        input_path=str(order.input_path.resolve()),
+        home=str(order.home.resolve()),
+        devices=tuple(readable(device) for device in order.devices),
+        device_ids=tuple(device.id for device in order.devices),
+        job=order.job,
+        fork_server=fork_server,
+        archive_path=str(order.archive_path.resolve()) if order.archive_path else "",
+        member=member_spec(order),
+        limits=limits,
+    ).write(order.folder)
+
+
+def runner_command(folder: Path) -> tuple[str, ...]:
+    """Return the command that runs the attempt in a folder, with the Python of the service."""
+    return (sys.executable, "-P", "-m", RUNNER, str(folder.resolve()))
 
 
 def job_environment(

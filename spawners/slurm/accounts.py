@@ -17,7 +17,7 @@ from typing import Final
 from ...hub.errors import BackendFailed, Conflict
 from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.scheduling.model.snapshot import Group
-from .client import SlurmClient
+from .client import SlurmClient, options_of
 
 TOP: Final = "carrel"
 _SHARES: Final = 100
@@ -96,9 +96,7 @@ class SlurmAccounts:
     """Accounts of a Slurm cluster (``hub.interfaces.host.QuotaMirror``)."""
 
     def __init__(self, settings: BackendSettings) -> None:
-        if settings.slurm is None:
-            raise BackendFailed("The options of the Slurm engine are missing.")
-        self._client = SlurmClient(settings.slurm.conf)
+        self._client = SlurmClient(options_of(settings).conf)
 
     def sync(self, groups: Sequence[Group], *, dry_run: bool) -> tuple[str, ...]:
         found = self._accounts()
@@ -127,21 +125,14 @@ class SlurmAccounts:
                 accepted="A cluster with slurmdbd (AccountingStorageType="
                 "accounting_storage/slurmdbd), and an account that may change it.",
             ) from error
-        found: dict[str, SlurmAccount] = {}
-        users: dict[str, set[str]] = {}
-        for line in out.splitlines():
-            name, parent, tres, shares, user = line.split("|")[:5]
-            if user:
-                users.setdefault(name, set()).add(user)
-                continue
-            number = int(shares) if shares.isdigit() else 1
-            found[name] = SlurmAccount(parent=parent, tres=tres, shares=number)
+        rows = [line.split("|")[:5] for line in out.splitlines()]
         return {
             name: SlurmAccount(
-                parent=each.parent,
-                tres=each.tres,
-                shares=each.shares,
-                users=frozenset(users.get(name, ())),
+                parent=parent,
+                tres=tres,
+                shares=int(shares) if shares.isdigit() else 1,
+                users=frozenset(row[4] for row in rows if row[0] == name and row[4]),
             )
-            for name, each in found.items()
+            for name, parent, tres, shares, user in rows
+            if not user
         }

@@ -18,7 +18,7 @@ from typing import Final
 
 from ...hub.attempts.journal import read_journal
 from ...hub.attempts.output_limits import OutputLimits
-from ...hub.attempts.spec import CLAIM, EVENTS, AttemptSpec
+from ...hub.attempts.spec import CLAIM, EVENTS
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.interfaces.backend import (
     ActivitySample,
@@ -34,18 +34,17 @@ from ...hub.records.events import NewEvent
 from ...hub.records.gangs import split_member_id
 from ...hub.records.leases import Handle
 from ...hub.records.notices import StopNotice
-from ...hub.records.utilization import ProcessReading, UtilizationReading
+from ...hub.records.utilization import NO_USE, ProcessReading, UtilizationReading
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
 from ..common.gang_processes import belongs_to, gang_status, members_in
-from ..common.gang_start import member_spec, start_members
+from ..common.gang_start import start_members
 from ..common.in_flight_starts import InFlightStarts
 from ..devices.activity import simulated_activity
-from ..devices.environment import readable
-from ..local.backend import LocalBackend, job_environment
+from ..local.backend import LocalBackend, job_environment, prepare_attempt, runner_command
 from ..local.kernelspecs import installed_kernels
-from .batch_script import ask_command, batch_script, job_options, runner_command
-from .client import FRESH_SECONDS, SlurmClient
+from .batch_script import ask_command, batch_script, job_options
+from .client import FRESH_SECONDS, SlurmClient, options_of
 from .devices import device_variables, pool_devices
 from .job_states import JobMark, SlurmJob, by_lease
 
@@ -53,8 +52,6 @@ log = logging.getLogger(__name__)
 
 _LADDER: Final = (("INT", 0.5), ("TERM", 0.25), ("KILL", 0.25))
 """The signals in order, with their fraction of the patience."""
-_POLL_SECONDS: Final = 0.1
-_NOTHING: Final = ProcessReading(cpu_seconds=0.0, memory_bytes=0)
 
 
 def create(settings: BackendSettings) -> SlurmBackend:
@@ -76,14 +73,12 @@ class SlurmBackend:
         limits: OutputLimits | None = None,
         fresh_seconds: float = FRESH_SECONDS,
     ) -> None:
-        if settings.slurm is None:
-            raise BackendFailed("The options of the Slurm engine are missing.")
         self._settings = settings
-        self._options = settings.slurm
+        self._options = options_of(settings)
         self._limits = limits or OutputLimits()
         self._local = LocalBackend(settings, limits=limits)
         self._starting = InFlightStarts()
-        self.client = SlurmClient(settings.slurm.conf, fresh_seconds=fresh_seconds)
+        self.client = SlurmClient(self._options.conf, fresh_seconds=fresh_seconds)
 
     # -- the pool -------------------------------------------------------------------------
 
@@ -91,22 +86,19 @@ class SlurmBackend:
         """Return the nodes of the partition; none while slurmctld does not answer."""
         try:
             found = self.client.nodes()
-        except (BackendFailed, Unavailable) as error:
+        except Unavailable as error:
             log.warning("%s", error)
             return ()
-        wanted = self._options.partition
         return tuple(
             NodeState(name=node.name, why_not=node.why_not)
             for node in found
-            if not wanted or wanted in node.partitions
+            if node.is_in(self._options.partition)
         )
 
     def inventory(self) -> tuple[Device, ...]:
-        try:
-            nodes, jobs = self.client.nodes(), self.client.jobs()
-        except BackendFailed as error:
-            raise Unavailable(str(error)) from error
-        return pool_devices(nodes, jobs, self._options, self._settings.installation)
+        return pool_devices(
+            self.client.nodes(), self.client.jobs(), self._options, self._settings.installation
+        )
 
     def driver_problems(self) -> tuple[DriverProblem, ...]:
         """Return none: Slurm watches the devices of its nodes."""
@@ -126,7 +118,7 @@ class SlurmBackend:
             return self._local.start(order)
         with self._starting.busy_with(order.lease_id):
             try:
-                self._prepare(order)
+                prepare_attempt(order, self._settings, self._limits)
             except OSError as error:
                 raise BackendFailed(f"The job could not be prepared: {error}.") from error
             self.client.forget()
@@ -140,26 +132,6 @@ class SlurmBackend:
     def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
         return start_members(self, orders)
 
-    def _prepare(self, order: LaunchOrder) -> None:
-        order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if order.member is not None:
-            order.member.output_folder.mkdir(exist_ok=True, mode=0o700)
-        AttemptSpec(
-            lease_id=order.lease_id,
-            request_id=order.request_id,
-            epoch=order.epoch,
-            token=order.token,
-            service_url=self._settings.service_url,
-            input_path=str(order.input_path.resolve()),
-            home=str(order.home.resolve()),
-            devices=tuple(readable(device) for device in order.devices),
-            device_ids=tuple(device.id for device in order.devices),
-            job=order.job,
-            archive_path=str(order.archive_path.resolve()) if order.archive_path else "",
-            member=member_spec(order),
-            limits=self._limits,
-        ).write(order.folder)
-
     def _submit(self, order: LaunchOrder) -> Handle:
         environment = job_environment(
             order, self._settings.state, devices=device_variables(order.devices)
@@ -167,7 +139,7 @@ class SlurmBackend:
         mark = self._mark(order.lease_id, tuple(device.id for device in order.devices))
         submitted = self.client.submit(
             job_options(order, mark, self._options),
-            batch_script(runner_command(order), environment),
+            batch_script(runner_command(order.folder), environment),
         )
         # As Slurm lists it: the handle of a later ``status`` is the same.
         job = self._jobs().get(order.lease_id)
@@ -177,15 +149,8 @@ class SlurmBackend:
         return JobMark(installation=self._settings.installation, lease=lease, devices=devices)
 
     def _jobs(self) -> dict[str, SlurmJob]:
-        """Return the jobs of this installation by lease, or member of a gang.
-
-        Raises:
-            Unavailable: slurmctld did not answer.
-        """
-        try:
-            return by_lease(self.client.jobs(), self._settings.installation)
-        except BackendFailed as error:
-            raise Unavailable(str(error)) from error
+        """Return the jobs of this installation by lease or member. Raises Unavailable."""
+        return by_lease(self.client.jobs(), self._settings.installation)
 
     def status(
         self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
@@ -264,12 +229,7 @@ class SlurmBackend:
             return {}
         found: dict[str, ProcessReading] = {}
         for job, reading in usage.items():
-            lease = running[job]
-            before = found.get(lease, _NOTHING)
-            found[lease] = ProcessReading(
-                cpu_seconds=before.cpu_seconds + reading.cpu_seconds,
-                memory_bytes=before.memory_bytes + reading.memory_bytes,
-            )
+            found[running[job]] = found.get(running[job], NO_USE) + reading
         return found
 
     def stop(
@@ -283,34 +243,16 @@ class SlurmBackend:
         if trusted:
             return self._local.stop(lease_id, handle, patience=patience)
         try:
-            return self._stop(lease_id, patience)
+            ladder = [(name, patience * part) for name, part in _LADDER]
+            return self.client.end(lambda: self._live_jobs([lease_id]), ladder)
         except Unavailable as error:
             log.warning("%s: %s", lease_id, error)
             return False
 
-    def _stop(self, lease_id: str, patience: float) -> bool:
-        ends = time.monotonic()
-        left = self._live_jobs([lease_id])
-        for name, part in _LADDER:
-            ends += patience * part
-            # A pending job has no process to signal.
-            self.client.signal([job.id for job in left if job.is_pending])
-            self.client.signal([job.id for job in left if not job.is_pending], name)
-            while left and time.monotonic() < ends:
-                time.sleep(_POLL_SECONDS)
-                left = self._live_jobs([lease_id])
-            if not left:
-                return True
-        return False
-
     def _live_jobs(self, leases: Collection[str]) -> list[SlurmJob]:
         """Return the jobs of these leases, or of members, that have not ended, as of now."""
-        self.client.forget()
-        return [
-            job
-            for group, job in self._jobs().items()
-            if belongs_to(group, leases) and not job.has_ended
-        ]
+        live = self.client.live_jobs(self._settings.installation)
+        return [job for group, job in live.items() if belongs_to(group, leases)]
 
     def request_checkpoint(
         self,
@@ -342,15 +284,10 @@ class SlurmBackend:
         """Do nothing: this engine keeps nothing warm."""
 
     def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
-        self.client.forget()
         try:
-            jobs = self._jobs()
+            jobs = self.client.live_jobs(self._settings.installation)
             kept = live()
-            orphans = [
-                job
-                for group, job in jobs.items()
-                if not job.has_ended and group not in kept and split_member_id(group)[0] not in kept
-            ]
+            orphans = [job for group, job in jobs.items() if not belongs_to(group, kept)]
             self.client.signal([job.id for job in orphans])
         except Unavailable as error:
             log.warning("%s", error)

@@ -18,7 +18,6 @@ from ...hub.scheduling.model.snapshot import Device
 from .accounts import account_of
 from .job_states import JobMark
 
-RUNNER: Final = "carrel.spawners.runner"
 ASK: Final = "carrel.spawners.processes.ask"
 _GRACE_MINUTES: Final = 2
 """Carrel ends a job at its time limit; Slurm does so later, in case the service is down then."""
@@ -31,14 +30,6 @@ def batch_script(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """
     lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
     return "\n".join(["#!/bin/sh", *lines, f"exec {shlex.join(command)}", ""])
-
-
-def runner_command(order: LaunchOrder) -> tuple[str, ...]:
-    """Return the command that runs an attempt, with the Python of the service.
-
-    The nodes see it at the same path, as they see the homes and the state folder.
-    """
-    return (sys.executable, "-P", "-m", RUNNER, str(order.folder.resolve()))
 
 
 def ask_command(lease: str, state: Path) -> tuple[str, ...]:
@@ -103,13 +94,8 @@ def lease_options(
     ]
     if slurm.memory:
         found.append(f"--mem={math.ceil(slurm.memory / 1024)}K")
-    if slurm.partition:
-        found.append(f"--partition={slurm.partition}")
     account = account_of(group) if slurm.mirror and group else slurm.account
-    if account:
-        found.append(f"--account={account}")
-    if slurm.qos:
-        found.append(f"--qos={slurm.qos}")
+    found += named_options(partition=slurm.partition, account=account, qos=slurm.qos)
     nodes = {device.node for device in devices}
     if len(nodes) > 1:
         raise BackendFailed(f"The devices of {mark.lease} are on several nodes.")
@@ -121,14 +107,14 @@ def lease_options(
     return found
 
 
+def named_options(**values: str) -> list[str]:
+    """Return ``--NAME=VALUE`` for each value that is not empty."""
+    return [f"--{name}={value}" for name, value in values.items() if value]
+
+
 def gres(devices: Sequence[Device], slurm: SlurmOptions) -> str:
     """Return the value of ``--gres`` for devices of one node: ``gpu:a100:2,gpu:v100:1``."""
-    types = Counter(gres_type(device, slurm) for device in devices)
+    types = Counter("" if each.model == slurm.untyped else each.model for each in devices)
     return ",".join(
         f"gpu:{name}:{count}" if name else f"gpu:{count}" for name, count in types.items()
     )
-
-
-def gres_type(device: Device, slurm: SlurmOptions) -> str:
-    """Return the type of a device in Slurm; empty for a GRES without types."""
-    return "" if device.model == slurm.untyped else device.model

@@ -13,17 +13,19 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from ...hub.errors import BackendFailed, Unavailable
-from ...hub.records.utilization import ProcessReading
-from .job_states import SlurmJob
+from ...hub.interfaces.backend_settings import BackendSettings, SlurmOptions
+from ...hub.records.utilization import NO_USE, ProcessReading
+from .job_states import SlurmJob, by_lease
 from .nodes import SlurmNode
 
 FRESH_SECONDS: Final = 0.8
 """How long a list is used again; shorter than a cycle of the service."""
+_POLL_SECONDS: Final = 0.1
 _SECONDS: Final = 30.0
 """How long a command may take. slurmctld answers most in milliseconds."""
 _AWAY: Final = (
@@ -40,7 +42,6 @@ _AWAY: Final = (
     'failed to access "',
 )
 """Parts of messages, in lower case, after which the outcome of a command is unknown."""
-_NOTHING: Final = ProcessReading(cpu_seconds=0.0, memory_bytes=0)
 _T = TypeVar("_T")
 
 
@@ -95,6 +96,13 @@ def seconds_of(text: str) -> float:
     for part in clock.split(":"):
         seconds = seconds * 60 + float(part or 0)
     return seconds + 86400 * int(days or 0)
+
+
+def options_of(settings: BackendSettings) -> SlurmOptions:
+    """Return the options of the Slurm engine. Raises BackendFailed for another engine."""
+    if settings.slurm is None:
+        raise BackendFailed("The options of the Slurm engine are missing.")
+    return settings.slurm
 
 
 class SlurmClient:
@@ -167,10 +175,46 @@ class SlurmClient:
         """Return all jobs that slurmctld knows, of all users, ended ones for some minutes.
 
         Raises:
-            BackendFailed: Slurm has no JSON output.
-            Unavailable: slurmctld did not answer.
+            Unavailable: slurmctld did not answer, or Slurm has no JSON output.
         """
         return self._jobs.value()
+
+    def live_jobs(self, installation: str) -> dict[str, SlurmJob]:
+        """Return the jobs that have not ended, as of now, by lease or member of a gang.
+
+        Raises as ``jobs``.
+        """
+        self._jobs.forget()
+        jobs = by_lease(self.jobs(), installation)
+        return {group: job for group, job in jobs.items() if not job.has_ended}
+
+    def end(
+        self, live: Callable[[], Collection[SlurmJob]], ladder: Sequence[tuple[str, float]]
+    ) -> bool:
+        """Send the signals of a ladder until none of these jobs lives; cancel pending ones.
+
+        Args:
+            live: lists those that live.
+            ladder: each signal with the seconds that it has.
+
+        Returns:
+            whether all have ended.
+
+        Raises as ``jobs``.
+        """
+        left = live()
+        ends = time.monotonic()
+        for name, seconds in ladder:
+            ends += seconds
+            # A pending job has no process to signal.
+            self.signal([job.id for job in left if job.is_pending])
+            self.signal([job.id for job in left if not job.is_pending], name)
+            while left and time.monotonic() < ends:
+                time.sleep(_POLL_SECONDS)
+                left = live()
+            if not left:
+                return True
+        return False
 
     def nodes(self) -> tuple[SlurmNode, ...]:
         """Return all nodes. Raises as ``jobs``."""
@@ -193,10 +237,9 @@ class SlurmClient:
         for line in answer.out.splitlines():
             step, cpu, tasks, memory = line.split("|")
             job = int(step.partition(".")[0])
-            before = found.get(job, _NOTHING)
-            found[job] = ProcessReading(
-                cpu_seconds=before.cpu_seconds + seconds_of(cpu) * int(tasks or 1),
-                memory_bytes=before.memory_bytes + int(float(memory or 0)),
+            found[job] = found.get(job, NO_USE) + ProcessReading(
+                cpu_seconds=seconds_of(cpu) * int(tasks or 1),
+                memory_bytes=int(float(memory or 0)),
             )
         return found
 
@@ -229,12 +272,17 @@ class SlurmClient:
         return answer.out
 
     def _list_jobs(self) -> tuple[SlurmJob, ...]:
-        answer = self._run("squeue", "--json", "--all")
-        return tuple(SlurmJob.from_squeue(each) for each in self._parsed(answer, "squeue", "jobs"))
+        return tuple(map(SlurmJob.from_squeue, self._listed("jobs", "squeue", "--json", "--all")))
 
     def _list_nodes(self) -> tuple[SlurmNode, ...]:
-        answer = self._run("sinfo", "--json")
-        return tuple(SlurmNode.from_json(each) for each in self._parsed(answer, "sinfo", "nodes"))
+        return tuple(map(SlurmNode.from_json, self._listed("nodes", "sinfo", "--json")))
+
+    def _listed(self, key: str, *command: str) -> Sequence[Mapping[str, Any]]:
+        """Return a list of slurmctld, without which nothing is known. Raises Unavailable."""
+        try:
+            return self._parsed(self._run(*command), command[0], key)
+        except BackendFailed as error:
+            raise Unavailable(error.message, accepted=error.accepted) from error
 
     def _parsed(self, answer: _Answer, command: str, key: str) -> Sequence[Mapping[str, Any]]:
         if answer.code == 0:

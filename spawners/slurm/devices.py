@@ -9,7 +9,7 @@ from typing import Final
 
 from ...hub.interfaces.backend_settings import SlurmOptions
 from ...hub.scheduling.model.snapshot import Device, Health
-from ..devices.environment import device_environment, readable
+from ..devices.environment import DEVICES_VARIABLE, device_environment, device_names
 from .job_states import SlurmJob
 from .nodes import SlurmNode
 
@@ -23,7 +23,7 @@ def device_variables(devices: Sequence[Device]) -> dict[str, str]:
     """
     if not devices:
         return device_environment(())
-    return {"CARREL_DEVICES": ", ".join(readable(device) for device in devices)}
+    return {DEVICES_VARIABLE: device_names(devices)}
 
 
 def pool_devices(
@@ -35,23 +35,17 @@ def pool_devices(
     So devices are counted: those that jobs from outside Carrel have are marked as busy among those
     that no lease has, the last ones first.
     """
-    leased = {
-        name
-        for job in jobs
-        if job.mark is not None and job.mark.installation == installation and not job.has_ended
-        for name in job.mark.devices
-    }
+    leased: set[str] = set()
+    own = Counter[tuple[str, str]]()
+    for job in jobs:
+        if job.mark is not None and job.mark.installation == installation and not job.has_ended:
+            leased.update(job.mark.devices)
+            own.update({(job.node, each.type): each.count for each in job.gres})
     found: list[Device] = []
     for node in nodes:
-        if slurm.partition and slurm.partition not in node.partitions:
-            continue
-        own = Counter[str]()
-        for job in jobs:
-            ours = job.mark is not None and job.mark.installation == installation
-            if ours and not job.has_ended and job.node == node.name:
-                own.update({each.type: each.count for each in job.gres})
-        foreign = {kind: count - own[kind] for kind, count in node.used.items()}
-        found += _of_node(node, foreign, leased, slurm)
+        if node.is_in(slurm.partition):
+            foreign = {kind: count - own[node.name, kind] for kind, count in node.used.items()}
+            found += _of_node(node, foreign, leased, slurm)
     return tuple(found)
 
 

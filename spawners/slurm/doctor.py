@@ -24,6 +24,7 @@ from ...hub.errors import BackendFailed, CarrelError, Unavailable
 from ...hub.interfaces.backend_settings import BackendSettings, SlurmOptions
 from ...hub.messages import units
 from ...hub.records.diagnostics import Finding, Severity
+from .batch_script import named_options
 from .client import SlurmClient
 from .job_states import JobMark
 from .nodes import SlurmNode
@@ -77,7 +78,7 @@ class SlurmDoctor:
         yield self._comment()
         yield from _settings_of(config)
         yield self._accounts(config)
-        yield from self._trials([node for node in nodes if self._in_pool(node)])
+        yield from self._trials([node for node in nodes if node.is_in(self.options.partition)])
 
     def _config(self) -> Mapping[str, str]:
         found = {}
@@ -87,12 +88,12 @@ class SlurmDoctor:
                 found[name.strip()] = value.strip()
         return found
 
-    def _in_pool(self, node: SlurmNode) -> bool:
-        return not self.options.partition or self.options.partition in node.partitions
+    def _target(self) -> list[str]:
+        return named_options(partition=self.options.partition, account=self.options.account)
 
     def _pool(self, nodes: tuple[SlurmNode, ...]) -> Iterator[Finding]:
         wanted = self.options.partition
-        pool = [node for node in nodes if self._in_pool(node)]
+        pool = [node for node in nodes if node.is_in(wanted)]
         if not pool:
             known = sorted({name for node in nodes for name in node.partitions})
             yield _missing(
@@ -131,15 +132,7 @@ class SlurmDoctor:
 
     def _submission(self) -> Finding:
         """Ask Slurm, without submitting, whether a job with Carrel's options would be accepted."""
-        chosen = [
-            f"--{name}={value}"
-            for name, value in (
-                ("partition", self.options.partition),
-                ("account", self.options.account),
-                ("qos", self.options.qos),
-            )
-            if value
-        ]
+        chosen = [*self._target(), *named_options(qos=self.options.qos)]
         limits = [f"--cpus-per-task={self.options.cpus}", "--time=1"]
         if self.options.memory:
             limits.append(f"--mem={self.options.memory // 1024}K")
@@ -167,8 +160,7 @@ class SlurmDoctor:
                     f"--comment={mark.comment()}",
                     "--output=/dev/null",
                     "--chdir=/",
-                    *([f"--partition={self.options.partition}"] if self.options.partition else []),
-                    *([f"--account={self.options.account}"] if self.options.account else []),
+                    *self._target(),
                 ],
                 "#!/bin/sh\ntrue\n",
             )
@@ -240,8 +232,7 @@ class SlurmDoctor:
                 "--chdir=/",
                 "--export=NIL",
                 f"--job-name=carrel-check-{node}",
-                *([f"--partition={self.options.partition}"] if self.options.partition else []),
-                *([f"--account={self.options.account}"] if self.options.account else []),
+                *self._target(),
                 sys.executable,
                 *command,
             )

@@ -121,7 +121,6 @@ class SlurmJob:
 
     id: int
     state: str
-    user: str
     node: str
     submitted_at: float
     started_at: float
@@ -137,7 +136,6 @@ class SlurmJob:
         return cls(
             id=int(_number(found["job_id"])),
             state=_state(found.get("job_state")),
-            user=str(found.get("user_name") or ""),
             node=str(found.get("nodes") or ""),
             submitted_at=_number(found.get("submit_time")),
             started_at=_number(found.get("start_time")),
@@ -156,7 +154,6 @@ class SlurmJob:
         return cls(
             id=int(_number(found["job_id"])),
             state=_state(state.get("current")),
-            user=str(found.get("user") or ""),
             node=str(found.get("nodes") or ""),
             submitted_at=_number(times.get("submission")),
             started_at=_number(times.get("start")),

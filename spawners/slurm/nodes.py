@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-_GPU: Final = re.compile(r"^gpu(?::(?P<type>[^:()]+))?:(?P<count>\d+)(?:\((?P<rest>[^)]*)\))?")
+_GPU: Final = re.compile(r"^gpu(?::(?P<type>[^:()]+))?:(?P<count>\d+)")
 _NOT_READY: Final = {
     "down": "is down",
     "drain": "is drained in Slurm",
@@ -80,6 +80,10 @@ class SlurmNode:
             reason=str(found.get("reason") or ""),
             partitions=tuple(found.get("partitions") or ()),
         )
+
+    def is_in(self, partition: str) -> bool:
+        """Whether it belongs to a partition; every node does if that is empty."""
+        return not partition or partition in self.partitions
 
     @property
     def why_not(self) -> str:

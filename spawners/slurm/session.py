@@ -25,9 +25,9 @@ from ..sessions.host_session import HostSession
 from ..sessions.lease_options import devices_of
 from ..sessions.readiness import Address, ServerDied
 from .batch_script import lease_options
-from .client import SlurmClient
+from .client import SlurmClient, options_of
 from .devices import device_variables
-from .job_states import JobMark, SlurmJob, by_lease
+from .job_states import JobMark, SlurmJob
 
 __all__ = ["SlurmSession"]
 
@@ -80,9 +80,7 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
 
     @property
     def _slurm(self) -> SlurmOptions:
-        if self.site.slurm is None:
-            raise BackendFailed("The options of the Slurm engine are missing.")
-        return self.site.slurm
+        return options_of(self.site)
 
     @property
     def client(self) -> SlurmClient:
@@ -153,12 +151,15 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
         script = await self._get_batch_script(**values)
         command = shlex.split(format_template(self.exec_prefix, **values))
         command += shlex.split(format_template(self.batch_submit_cmd, **values))
+        environment = self.get_env()
+        # Names only: the values, among them the session's token, are on no command line.
+        exported = f"--export={','.join(environment)}"
         number = await asyncio.to_thread(
             self.client.submit,
-            self._lease_options(),
+            [*self._lease_options(), exported],
             script,
             command=command,
-            environment=self.get_env(),
+            environment=environment,
         )
         self.job_id = str(number)
         return self.job_id
@@ -169,7 +170,7 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
     async def query_job_status(self) -> JobStatus:
         try:
             job = await asyncio.to_thread(self._job)
-        except (Unavailable, BackendFailed) as error:
+        except Unavailable as error:
             self.log.warning("%s: %s", self._log_name, error)
             return JobStatus.UNKNOWN
         if job is None or job.has_ended:
@@ -190,19 +191,17 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
     # -- private ----------------------------------------------------------------------------
 
     def _job(self) -> SlurmJob | None:
-        """Return the job of this session. Raises BackendFailed or Unavailable."""
+        """Return the job of this session. Raises Unavailable."""
         return next((job for job in self.client.jobs() if str(job.id) == self.job_id), None)
 
     async def _end_earlier_job(self) -> None:
         """Cancel the job of a hub that died before its server had answered."""
         deadline = asyncio.get_running_loop().time() + _END_SECONDS
         while asyncio.get_running_loop().time() < deadline:
-            self.client.forget()
-            jobs = await asyncio.to_thread(self.client.jobs)
-            earlier = by_lease(jobs, self.site.installation).get(self.lease_id)
-            if earlier is None or earlier.has_ended:
+            live = await asyncio.to_thread(self.client.live_jobs, self.site.installation)
+            if self.lease_id not in live:
                 return
-            await asyncio.to_thread(self.client.signal, [earlier.id])
+            await asyncio.to_thread(self.client.signal, [live[self.lease_id].id])
             await asyncio.sleep(self.startup_poll_interval)
         raise Unavailable("An earlier job of this session does not end.")
 
@@ -226,5 +225,4 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
             node=lease.node,
             group=self._group,
         )
-        # Names only: the values, among them the session's token, are on no command line.
-        return [*found, *slurm.options, f"--export={','.join(self.get_env())}"]
+        return [*found, *slurm.options]

@@ -9,32 +9,12 @@ from pathlib import Path
 import pytest
 
 from ..slurm.cluster import DEVICES, NODES, SlurmCluster
+from .all_reduce import ALL_REDUCE
 from .support import Installation, eventually, installation
 from .two_students import Work, two_students_and_one_device
 
 pytestmark = [pytest.mark.browser, pytest.mark.slurm]
 USER = "student1"
-REDUCE = """
-import os, socket, sys
-rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-if rank == 0:
-    with socket.create_server(address) as server:
-        total = 0
-        for _ in range(size - 1):
-            member, _ = server.accept()
-            total += int(member.recv(16))
-    print("sum", total, "on", os.environ["SLURMD_NODENAME"], os.environ["CUDA_VISIBLE_DEVICES"])
-else:
-    while True:
-        try:
-            member = socket.create_connection(address, 5)
-            break
-        except OSError:
-            pass
-    member.sendall(str(rank + 1).encode())
-    print("sent", rank + 1, "on", os.environ["SLURMD_NODENAME"])
-"""
 
 
 @pytest.fixture
@@ -81,17 +61,20 @@ def test_two_students_and_one_device_on_a_cluster(site: Installation, slurm: Slu
 def test_a_gang_over_two_nodes_and_a_controller_that_crashes(
     site: Installation, slurm: SlurmCluster, tmp_path: Path
 ) -> None:
-    (tmp_path / "reduce.py").write_text(REDUCE)
+    (tmp_path / "reduce.py").write_text(ALL_REDUCE)
     # One device of each node is free: the members of the gang are on both.
     for node in NODES:
         slurm.submit(f"--gres=gpu:sim:{DEVICES - 1}", f"--nodelist={node}", "--mem=100M")
     free_are(site, len(NODES))
     words = ("run", "--nodes", "2", "--devices", "1", "--time", "5m", "--json", "--input")
-    sent = site.cli(*words, str(tmp_path / "reduce.py"), "--", "python", "reduce.py", user=USER)
+    command = ("sh", "-c", "echo on $SLURMD_NODENAME; exec python reduce.py")
+    sent = site.cli(*words, str(tmp_path / "reduce.py"), "--", *command, user=USER)
     job = json.loads(sent.stdout)["id"]
     ended = site.wait_for(job, "succeeded", user=USER)
     assert {member["node"] for member in ended["lease"]["members"]} == set(NODES)
-    assert "sum 2 on node" in site.cli("logs", job, user=USER).stdout
+    said = site.cli("logs", job, user=USER).stdout
+    assert "worker 0 of 2: sum 11" in said
+    assert "on node" in said
 
     # slurmctld dies while a job runs: the job goes on, and another one waits with the reason.
     sent = site.cli(

@@ -28,6 +28,7 @@ import psutil
 from carrel.hub.interfaces.backend_settings import SlurmOptions
 
 from ..fake_service import eventually
+from ..ports import free_port
 from ..requirements import need
 
 NODES: Final = ("node1", "node2")
@@ -131,7 +132,7 @@ class SlurmCluster:
 
     def start(self) -> None:
         """Start all daemons and wait until both nodes are idle."""
-        ports = _free_ports(4 + len(NODES))
+        ports = [free_port() for _ in range(3 + len(NODES))]
         names = {"folder": self.folder, "host": socket.gethostname().split(".")[0]}
         numbers = dict(zip(("ctld_port", "dbd_port", "mariadb_port"), ports, strict=False))
         nodes = "\n".join(
@@ -299,14 +300,6 @@ def slurm_cluster() -> Iterator[SlurmCluster]:
 def _path(program: str) -> str:
     places: Sequence[str] = (os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")
     return shutil.which(program, path=os.pathsep.join(places)) or ""
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def _listens(port: int) -> bool:

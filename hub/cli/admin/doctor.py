@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
+from typing import NoReturn
 
 import click
 
@@ -49,22 +51,30 @@ def doctor(*, state: StateFolder, engine: str | None, url: str, as_json: bool) -
       carrel doctor --engine docker
       carrel doctor --url https://jupyter.example.edu --json
     """
+    settings = settings_for(state, None if engine is None else EngineKind(engine))
+    report(doctors.findings(state, settings, url=url), as_json=as_json)
+
+
+def settings_for(state: StateFolder, engine: EngineKind | None) -> Settings:
+    """Return the settings of the installation, or of a new one, with this engine if it is given."""
     settings = Settings.load(state) if state.settings.exists() else Settings()
-    if engine is not None:
-        settings = settings.changed(engine=EngineKind(engine))
+    return settings if engine is None else settings.changed(engine=engine)
+
+
+def report(findings: Iterable[Finding], *, as_json: bool) -> NoReturn:
+    """Print findings as they come, and exit with 1 if something is missing."""
     found: list[Finding] = []
-    for each in doctors.findings(state, settings, url=url):
+    for each in findings:
         found.append(each)
         if not as_json:
-            print_finding(each)
+            _print(each)
     healthy = doctors.healthy(tuple(found))
     if as_json:
         display.as_json({"ok": healthy, "findings": [asdict(each) for each in found]})
     sys.exit(0 if healthy else 1)
 
 
-def print_finding(finding: Finding) -> None:
-    """Print a finding, with how to mend it."""
+def _print(finding: Finding) -> None:
     click.echo(f"{_MARKS[finding.verdict]}  {finding.subject}: {finding.what}")
     if finding.mend:
         click.echo(f"         {finding.mend}")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import asdict
+from collections.abc import Iterator
 
 import click
 
 from ... import plugins
-from ...config.settings import EngineKind, Settings
+from ...config.settings import EngineKind
 from ...config.state_folder import StateFolder
 from ...errors import CarrelError
 from ...records.diagnostics import Finding, Severity
-from ..common import display
 from ..common.client_command import ListOptions
 from ..common.operator_options import state_option
 from ..common.site_store import site_store
-from .doctor import print_finding
+from .doctor import report, settings_for
 
 
 @click.group(cls=ListOptions)
@@ -49,24 +47,17 @@ def check(*, state: StateFolder, as_json: bool) -> None:
       carrel slurm check
       carrel slurm check --state /srv/carrel --json
     """
-    found = []
+    report(_findings(state), as_json=as_json)
+
+
+def _findings(state: StateFolder) -> Iterator[Finding]:
     try:
-        host_setup = plugins.load_host_setup(state, _settings(state))
-        for each in () if host_setup is None else host_setup.findings():
-            found.append(each)
-            if not as_json:
-                print_finding(each)
+        host_setup = plugins.load_host_setup(state, settings_for(state, EngineKind.SLURM))
+        yield from () if host_setup is None else host_setup.findings()
     except CarrelError as error:
-        last = Finding(
+        yield Finding(
             subject="Slurm", verdict=Severity.MISSING, what=error.message, mend=error.accepted
         )
-        found.append(last)
-        if not as_json:
-            print_finding(last)
-    healthy = all(each.verdict is not Severity.MISSING for each in found)
-    if as_json:
-        display.as_json({"ok": healthy, "findings": [asdict(each) for each in found]})
-    sys.exit(0 if healthy else 1)
 
 
 @slurm.command(short_help="Mirror the quotas of groups to accounts.")
@@ -89,17 +80,11 @@ def sync(*, state: StateFolder, dry_run: bool) -> None:
       carrel slurm sync --dry-run
       carrel slurm sync
     """
-    settings = _settings(state)
     with site_store(state) as store:
         groups = store.groups()
-    mirror = plugins.load_quota_mirror(state, settings)
+    mirror = plugins.load_quota_mirror(state, settings_for(state, EngineKind.SLURM))
     for line in mirror.sync(groups, dry_run=dry_run):
         click.echo(line)
-
-
-def _settings(state: StateFolder) -> Settings:
-    settings = Settings.load(state) if state.settings.exists() else Settings()
-    return settings.changed(engine=EngineKind.SLURM)
 
 
 COMMANDS: dict[str, click.Command] = {"slurm": slurm}
