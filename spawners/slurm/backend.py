@@ -164,6 +164,9 @@ class SlurmBackend:
         unknown = AttemptStatus(life=ProcessState.UNKNOWN)
         try:
             jobs = self._jobs()
+            if any(_is_older_than_runner(jobs.get(group), leases[group]) for group in others):
+                self.client.forget()
+                jobs = self._jobs()
             jobs = self._accounted(others, jobs) | jobs
         except Unavailable as error:
             log.warning("%s", error)
@@ -297,3 +300,8 @@ class SlurmBackend:
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
+
+
+def _is_older_than_runner(job: SlurmJob | None, handle: Handle | None) -> bool:
+    """Whether a list shows as pending a job whose runner has reported itself already."""
+    return job is not None and job.is_pending and handle not in (None, job.handle)
