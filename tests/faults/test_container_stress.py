@@ -68,13 +68,15 @@ def test_a_slow_or_stopped_engine_fails_no_job_and_delays_no_other(
 
     assert engine.process is not None
     engine.process.send_signal(signal.SIGSTOP)
-    eventually(lambda: _known_of_the_pool(site, "is slow"), "the pool says so")
-    slow = _wait_for_a_reason(site, submit(site, student, BEGAN, FINISHED), "local is slow")
-    began = time.monotonic()
-    for path in ("/pool", "/queue", "/requests", "/usage"):
-        assert site.api("GET", path, user=student).is_success
-    assert time.monotonic() - began < 10
-    engine.process.send_signal(signal.SIGCONT)
+    try:
+        eventually(lambda: _known_of_the_pool(site, "is slow"), "the pool says so")
+        slow = _wait_for_a_reason(site, submit(site, student, BEGAN, FINISHED), "local is slow")
+        began = time.monotonic()
+        for path in ("/pool", "/queue", "/requests", "/usage"):
+            assert site.api("GET", path, user=student).is_success
+        assert time.monotonic() - began < 10
+    finally:
+        engine.process.send_signal(signal.SIGCONT)
     site.wait_for(slow, "succeeded", user=student)
 
     engine.kill()
@@ -94,7 +96,8 @@ def _wait_for_a_reason(site: Installation, request: str, reason: str) -> str:
     def told() -> bool:
         found = site.request(request, user=STUDENTS[0])
         assert found["state"] == "queued", found
-        return reason in found["wait"]["sentence"]
+        wait = found["wait"]  # none before the first cycle that sees it
+        return wait is not None and reason in wait["sentence"]
 
     eventually(told, f"it waits, since {reason}")
     return request
