@@ -39,10 +39,8 @@ def gang_end(
             return target, cause
         return target, _named(first, cause)
     if all(each.end is not None and each.end.code == CauseCode.SUCCEEDED for each in required):
-        return State.SUCCEEDED, Cause(
-            code=CauseCode.SUCCEEDED,
-            message=f"{_capital(count(len(required), 'member'))} ended without an error.",
-        )
+        message = _success(len(required), members)
+        return State.SUCCEEDED, Cause(code=CauseCode.SUCCEEDED, message=message)
     return None
 
 
@@ -84,6 +82,17 @@ def lost_end(cause: Cause | None, exit_status: int | None, tail: str) -> MemberE
         message=f"its processes disappeared and reported no result{how}",
         details=tail,
     )
+
+
+def _success(required: int, members: Sequence[GangMember]) -> str:
+    """Say which members have succeeded, and how many others failed."""
+    ends = [each.end for each in members if each.end is not None]
+    failed = sum(end.code != CauseCode.SUCCEEDED for end in ends)
+    if required == len(members):
+        return f"{count(required, 'member')} ended without an error."
+    which = "The member" if required == 1 else f"The {required} members"
+    others = f"; {count(failed, 'other member')} failed" if failed else ""
+    return f"{which} that must succeed ended without an error{others}."
 
 
 def _named(member: GangMember, cause: Cause) -> Cause:

@@ -171,7 +171,11 @@ def test_only_the_roles_that_must_succeed_decide(world: World) -> None:
     end(world, made, 1, "succeeded")
     end(world, made, 2, "succeeded")
     world.settle(3)
-    assert world.see(made).state == "succeeded"
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.message) == (
+        "succeeded",
+        "The 2 members that must succeed ended without an error.",
+    )
     assert alive(world) == []
 
     made = running(world, gang(*roles, must_succeed=["worker"]), members=3)
@@ -179,6 +183,14 @@ def test_only_the_roles_that_must_succeed_decide(world: World) -> None:
     world.settle(2)
     assert world.see(made).state == "running"
     assert states(world.see(made))[0] == ("server", 0, "failed")
+    end(world, made, 1, "succeeded")
+    end(world, made, 2, "succeeded")
+    world.settle(3)
+    ended = world.see(made)
+    assert ended.cause is not None
+    assert ended.cause.message == (
+        "The 2 members that must succeed ended without an error; 1 other member failed."
+    )
 
 
 def test_a_member_whose_processes_disappear_ends_the_others_and_the_gang_is_retried(
