@@ -1,8 +1,8 @@
 """Watch the members of gangs: one that disappears ends its gang as a whole.
 
-A required member that does not start, or whose processes disappear without a report, is recorded
-with that end. The other members are then stopped, and the attempt is requeued or lost as that of
-any other job.
+A member that does not start, or whose processes disappear without a report, is recorded with that
+end. If the gang cannot go on without it, the other members are stopped, and the attempt is requeued
+or lost as that of any other job.
 """
 
 from __future__ import annotations
@@ -56,9 +56,14 @@ class GangController:
         statuses: Mapping[str, AttemptStatus],
         now: float,
     ) -> bool:
-        """Store the ends of members that are gone or did not start; return whether any is."""
+        """Store the ends of members that are gone or did not start; return whether any is.
+
+        A service that was killed may have stored an end, and not what follows from it.
+        """
         if missing_member(request) is not None:
             return False  # The others are being stopped.
+        if request.state in _RUNS and AttemptReports(self.context).end_gang(request):
+            return True
         changed = False
         for member in lease.members:
             status = statuses.get(member_id(lease.id, member.rank))
@@ -82,7 +87,7 @@ class GangController:
         return changed
 
     def incomplete(self, pairs: Pairs) -> Pairs:
-        """Return the attempts of gangs that lack a required member and are to be stopped."""
+        """Return the attempts of gangs that lack a member and are to be stopped."""
         return [
             (lease, request)
             for lease, request in pairs

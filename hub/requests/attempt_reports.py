@@ -145,14 +145,19 @@ class AttemptReports:
         """Store the end of a member, and end the gang if that decides it."""
         c = self.context
         record = c.store.apply_to_lease(lease_id, gang_members.end_member, rank, end, now=c.clock())
-        lease = record.lease
-        if record.gang is None or lease is None:
-            return
-        decided = gang_end(record.gang, lease.members, record.notice)
-        requeued = record.target in (State.HALTED, State.PREEMPTED)
-        if decided is not None and (not requeued or decided[0] is State.SUCCEEDED):
-            c.store.apply(record.id, lifecycle.stop, *decided, now=c.clock())
+        self.end_gang(record)
         c.notifier.notify()
+
+    def end_gang(self, record: RequestRecord) -> bool:
+        """End a gang if the stored ends of its members decide that; return whether they do."""
+        if record.gang is None or record.lease is None:
+            return False
+        decided = gang_end(record.gang, record.lease.members, record.notice)
+        requeued = record.target in (State.HALTED, State.PREEMPTED)
+        if decided is None or (requeued and decided[0] is not State.SUCCEEDED):
+            return False
+        self.context.store.apply(record.id, lifecycle.stop, *decided, now=self.context.clock())
+        return True
 
     def lease_of_token(self, token: str) -> str:
         """Return the lease that an attempt's token belongs to. Raises Forbidden."""

@@ -45,17 +45,20 @@ def gang_end(
 
 
 def missing_member(request: RequestRecord) -> GangMember | None:
-    """Return the first required member whose runner disappeared or did not start."""
-    lease = request.lease
-    if request.gang is None or lease is None:
+    """Return the first member without which the gang cannot go on.
+
+    It is required and its runner disappeared, or it ended before it joined: the others wait for a
+    member of any role.
+    """
+    lease, gang = request.lease, request.gang
+    if gang is None or lease is None:
         return None
+    ended = ((each, each.end) for each in lease.members if each.end is not None)
     return next(
         (
             each
-            for each in lease.members
-            if each.end is not None
-            and each.end.code in NOT_REPORTED
-            and request.gang.is_required(each.role)
+            for each, end in ended
+            if each.joined_at is None or (gang.is_required(each.role) and end.code in NOT_REPORTED)
         ),
         None,
     )

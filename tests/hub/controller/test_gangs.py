@@ -13,7 +13,7 @@ from carrel.hub.controller.gangs import JOIN_SECONDS
 from carrel.hub.controller.preemption import PreemptionController, stop_cause
 from carrel.hub.errors import CarrelError, Conflict, StaleEpoch
 from carrel.hub.interfaces.backend import AttemptStatus, GangSupport, ProcessState
-from carrel.hub.records.gangs import member_id, split_member_id
+from carrel.hub.records.gangs import MemberEnd, member_id, split_member_id
 from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.requests.amendments import Amendments
@@ -25,7 +25,7 @@ from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.plan import Reason, Stop
 from carrel.hub.schemas import ChangeIn, EventIn, EventsIn, JobIn, JoinIn, JoinOut, RequestOut
 from carrel.hub.schemas.resume import ResumeIn
-from carrel.hub.transitions import preemption
+from carrel.hub.transitions import gang_members, preemption
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import STUDENT1, STUDENT2
@@ -258,6 +258,38 @@ def test_a_service_killed_while_it_starts_a_gang_starts_all_members_again(world:
     for rank in (0, 1):
         join(world, made, rank)
     assert (world.see(made).state, world.lease(made)) == ("running", f"{made.id}.2")
+
+
+@pytest.mark.parametrize(
+    "cause", [None, Cause(code=CauseCode.OUT_OF_MEMORY, message="Killed for memory.")]
+)
+def test_a_gang_does_not_wait_for_a_member_that_ended_before_it_joined(
+    world: World, cause: Cause | None
+) -> None:
+    roles = (
+        {"name": "server", "command": ["serve"]},
+        {"name": "worker", "count": 1, "devices": 1, "command": ["work"]},
+    )
+    made = submitted(world, gang(*roles, must_succeed=["worker"]))
+    join(world, made, 1)
+    world.backend.end(member_id(world.lease(made), 0), exit_status=70, cause=cause)
+    world.settle(4)
+    assert alive(world) == [f"{made.id}.2.m0", f"{made.id}.2.m1"]
+
+
+def test_a_service_killed_after_it_stored_the_end_of_a_member_ends_the_gang(world: World) -> None:
+    made = running(world, gang())
+    failed = MemberEnd(code="command_failed", message="`python w.py` exited with status 3")
+    lease = world.lease(made)
+    world.context.store.apply_to_lease(
+        lease, gang_members.end_member, 1, failed, now=world.clock.now
+    )
+    world.backend.end(member_id(lease, 1), exit_status=1)
+    world.restart()
+    world.settle(4)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "command_failed")
+    assert alive(world) == []
 
 
 def test_a_restarted_service_keeps_a_running_gang(world: World) -> None:
