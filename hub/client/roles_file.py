@@ -21,31 +21,58 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
+
+from pydantic import ValidationError
 
 from ..errors import InvalidInput
-from ..schemas import RoleIn
+from ..schemas import JobIn, RoleIn
 
 _JOB_KEYS = ("arrangement", "must_succeed", "roles")
 _ROLE_KEYS = tuple(name for name in RoleIn.model_fields if name != "name")
-_EXAMPLE = 'For each role a table such as: [roles.worker] command = ["python", "train.py"]'
+_EXAMPLE = "A TOML file with a table [roles.NAME] for each role, and the command of the role in it."
+_COMMAND = "A list of program and arguments, or a string in shell syntax."
+_MEMBERS = "A whole number of members, such as 2."
+_VALUES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "arrangement": '"pack", "spread" or "node".',
+        "must_succeed": 'A list of names of roles, such as ["worker"].',
+        "name": "1 to 32 lower-case letters, digits and hyphens.",
+        "command": _COMMAND,
+        "devices": "A whole number of devices for each member, such as 4.",
+        "count": _MEMBERS,
+        "minimum": _MEMBERS,
+        "maximum": _MEMBERS,
+        "image": 'The name of an image, such as "torch".',
+    }
+)
+"""What is accepted, by key."""
 
 
 def read(path: Path) -> dict[str, object]:
     """Return the fields of a job from a file of roles.
 
     Raises:
-        InvalidInput: the file cannot be read, or has unknown keys.
+        InvalidInput: the file cannot be read, has unknown keys, or a value that no role can have.
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read as TOML: {error}.", accepted=_EXAMPLE) from error
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} cannot be read: {error.strerror}.", accepted=_EXAMPLE
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not text in UTF-8.", accepted=_EXAMPLE) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}.", accepted=_EXAMPLE) from error
     _check_keys(path, found, _JOB_KEYS, "")
     roles = found.get("roles")
     if not isinstance(roles, dict) or not roles:
         raise InvalidInput(f"{path} has no roles.", accepted=_EXAMPLE)
-    return found | {"roles": [_role(path, name, role) for name, role in roles.items()]}
+    fields = found | {"roles": [_role(path, name, role) for name, role in roles.items()]}
+    _check_values(path, fields)
+    return fields
 
 
 def of_nodes(nodes: int, fields: Mapping[str, object]) -> dict[str, object]:
@@ -68,10 +95,27 @@ def _role(path: Path, name: str, role: Any) -> dict[str, object]:
         words = shlex.split(command) if isinstance(command, str) else command
     except ValueError as error:
         raise InvalidInput(
-            f"{path}: the command of the role {name} has an open quotation.",
-            accepted="A list of program and arguments, or a string in shell syntax.",
+            f"{path}: the command of the role {name} has an open quotation.", accepted=_COMMAND
         ) from error
     return {**role, "name": name, "command": words}
+
+
+def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for the first value that is not of the type of its key."""
+    try:
+        JobIn.model_validate({"group": "-", **fields})
+    except ValidationError as error:
+        first = error.errors()[0]
+        at, of = first["loc"], ""
+        if at[0] == "roles" and len(at) > 2:  # noqa: PLR2004  # number of the role, and key
+            of = f" of the role {fields['roles'][at[1]]['name']:.80}"
+            at = at[2:]
+        long = first["type"] in {"too_long", "string_too_long"}
+        wrong = "is too long" if long else f"cannot be {first['input']!r:.80}"
+        raise InvalidInput(
+            f"{path}: the key {str(at[0])!r}{of} {wrong}.",
+            accepted=_VALUES.get(str(at[0]), _EXAMPLE),
+        ) from error
 
 
 def _check_keys(path: Path, found: Mapping[str, Any], known: tuple[str, ...], of: str) -> None:

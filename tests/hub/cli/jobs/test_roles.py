@@ -90,10 +90,18 @@ def test_roles_come_from_a_file(service: FakeService, carrel: Carrel, command: s
         ("[roles]", "roles.toml has no roles."),
         ("[roles.a]\nmembers = 2", "the key 'members' of the role a is not known"),
         ("nodes = 2\n[roles.a]", "the key 'nodes' is not known"),
-        ("roles = ", "cannot be read as TOML"),
+        ("roles = ", "is not valid TOML"),
+        ('arrangement = "apart"\n[roles.a]', '"pack", "spread" or "node".'),
+        ('must_succeed = "a"\n[roles.a]', 'A list of names of roles, such as ["worker"].'),
+        ('[roles.a]\ncommand = ["x", 3]', "the key 'command' of the role a cannot be 3."),
+        ("[roles.a]\ndevices = 0.5", "the key 'devices' of the role a cannot be 0.5."),
+        (f"[roles.{'a' * 70}]", "1 to 32 lower-case letters, digits and hyphens."),
         ("[roles]\na = 1", "the role a is not a table"),
         ('[roles.a]\ncommand = "echo \'"', "has an open quotation"),
-        ('[roles.a]\ncommand = "x"\ncount = "two"', "roles.0.count"),
+        (
+            '[roles.a]\ncommand = "x"\ncount = "two"',
+            "the key 'count' of the role a cannot be 'two'. A whole number of members, such as 2.",
+        ),
     ],
 )
 def test_a_file_that_is_no_list_of_roles_is_refused_with_the_reason(
