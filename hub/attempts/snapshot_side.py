@@ -22,6 +22,7 @@ import json
 import mmap
 import os
 import pickle
+import signal
 import struct
 import sys
 import time
@@ -34,6 +35,9 @@ UNSAVED_SECONDS = 0.1
 PAUSE_FACTOR = 20.0
 LIMIT = 2 << 30
 """The most bytes of a snapshot."""
+LONGEST_SECONDS = 600
+"""A fork that takes longer is killed: it waits for a lock that no thread of it releases, or pickles
+a value whose own method does not return."""
 _REASON = 200
 _DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
 _HIDDEN = ("In", "Out", "exit", "quit", "get_ipython")
@@ -66,6 +70,7 @@ class Snapshots:
         folder: where snapshots are written.
         start: the working folder at the start of a job; the present one is saved relative to it.
         limit: the most bytes of one.
+        longest: whole seconds after which it is given up.
         pause_factor: how many times as long as the last snapshot cells run until the next one.
         clock: returns seconds, the same in a fork.
     """
@@ -74,6 +79,7 @@ class Snapshots:
         self._shell = shell
         self.folder = folder
         self.limit = limit
+        self.longest = LONGEST_SECONDS
         self.pause_factor = PAUSE_FACTOR
         self.clock = time.monotonic
         self._start = start or os.getcwd()
@@ -129,6 +135,8 @@ class Snapshots:
         try:
             # Signals to the kernel's group stop its cell, not this.
             os.setpgid(0, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(self.longest)
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
             os.nice(10)
             self._write(file, index, number, random)
@@ -207,12 +215,13 @@ class Snapshots:
             raise
         except Exception:
             # Some variable cannot be saved: find out which.
-            for name in list(variables):
-                try:
-                    self._pickle(io.BytesIO(), variables[name])
-                except Exception as error:
-                    left_out[name] = f"{type(error).__name__}: {error}"[:_REASON]
-                    del variables[name]
+            with open(os.devnull, "wb") as nowhere:
+                for name in list(variables):
+                    try:
+                        self._pickle(nowhere, variables[name])
+                    except Exception as error:
+                        left_out[name] = f"{type(error).__name__}: {error}"[:_REASON]
+                        del variables[name]
             file.seek(0)
             file.truncate()
             self._pickle(file, {**state, "variables": variables})

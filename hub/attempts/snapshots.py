@@ -29,6 +29,9 @@ RESUMED_OUTPUT: Final = "resumed.ipynb"
 _HEADER_BYTES: Final = 1 << 20
 _LEFT_OUT: Final = 1000
 _NAME, _REASON = 200, 300
+_MOST_CELLS: Final = 1 << 20
+_MOST_LINES: Final = 10_000
+"""Lines that are compared for one answer: the time is the square of their number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,8 @@ def _read(folder: Path, name: str) -> VariableSnapshot | None:
         not isinstance(pickle, str)
         or not isinstance(index, int)
         or not isinstance(number, int)
+        or not 0 <= index < _MOST_CELLS
+        or not 0 <= number <= index + 1
         or not isinstance(python, list)
         or not _is_file(folder, pickle)
     ):
@@ -148,7 +153,7 @@ class ChangedCell:
 
     Attributes:
         number: of the cell, as users count.
-        diff: lines of a unified diff.
+        diff: lines of a unified diff; below its heading only a note if the cell is too long.
     """
 
     number: int
@@ -159,15 +164,20 @@ def changed_cells(
     before: Sequence[str], now: Sequence[str], *, until: int
 ) -> tuple[ChangedCell, ...]:
     """Compare the sources of the code cells before the cell with number ``until``."""
-    changed = []
-    for number in range(1, until):
+    changed, left = [], _MOST_LINES
+    for number in range(1, min(until, max(len(before), len(now)) + 1)):
         old = before[number - 1] if number <= len(before) else ""
         new = now[number - 1] if number <= len(now) else ""
-        if old != new:
-            lines = difflib.unified_diff(
-                old.split("\n"), new.split("\n"), "before", "now", lineterm="", n=1
-            )
-            changed.append(ChangedCell(number=number, diff="\n".join(lines)))
+        if old == new:
+            continue
+        was, becomes = old.split("\n"), new.split("\n")
+        lines = len(was) + len(becomes)
+        if lines > left:
+            diff = ["--- before", "+++ now", f"({lines:,} lines: too many to be compared)"]
+        else:
+            left -= lines
+            diff = [*difflib.unified_diff(was, becomes, "before", "now", lineterm="", n=1)]
+        changed.append(ChangedCell(number=number, diff="\n".join(diff)))
     return tuple(changed)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -76,6 +79,72 @@ def test_a_snapshot_is_complete_when_its_mark_is_gone(
     assert found is not None
     assert found.number == 1
     assert not saves.is_writing()
+
+
+class Endless:
+    """A value that cannot be saved in any time, such as a client whose server does not answer."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        threading.Event().wait()
+        raise AssertionError
+
+
+def test_a_snapshot_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    saves = saves_in(tmp_path)
+    saves.longest = 1
+    saves._shell.user_ns["client"] = Endless()
+    saves.take(1, 1, 1.0, now=True)
+    assert not (tmp_path / snapshots.WRITING).exists()
+    del saves._shell.user_ns["client"]
+    saves.take(2, 2, 1000.0, now=True)
+    assert saved(saves) == 2
+
+
+def test_the_search_for_what_cannot_be_saved_needs_no_memory_for_the_rest(tmp_path: Path) -> None:
+    size = 200 << 20
+    code = (
+        "import resource, sys; from types import SimpleNamespace as Shell\n"
+        "from carrel.hub.attempts.snapshot_side import Snapshots\n"
+        f"names = {{'large': bytes({size}), 'unsaved': (_ for _ in ())}}\n"
+        "Snapshots(Shell(user_ns=names, user_ns_hidden={}), sys.argv[1]).take(1, 1, 1.0, True)\n"
+        "who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)\n"
+        "print(*(resource.getrusage(each).ru_maxrss * 1024 for each in who))"
+    )
+    (tmp_path / "output.ipynb").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    own, forked = map(int, done.stdout.split())
+    assert forked < own + size // 2
+    found = snapshots.find(tmp_path)
+    assert found is not None
+    assert [*found.left_out] == ["unsaved"]
+
+
+@pytest.mark.parametrize(("index", "number"), [(10**12, 10**12), (3, 10), (-1, 0), (3, -1)])
+def test_a_snapshot_after_a_cell_that_no_notebook_has_is_none(
+    tmp_path: Path, index: int, number: int
+) -> None:
+    """A job writes the file: the service counts the cells up to this number."""
+    saves = saves_in(tmp_path)
+    saves.take(1, 1, 1.0, now=True)
+    header = json.loads((tmp_path / snapshots.SNAPSHOT).read_text())
+    assert snapshots.find(tmp_path) is not None
+    (tmp_path / snapshots.SNAPSHOT).write_text(
+        json.dumps({**header, "index": index, "number": number})
+    )
+    assert snapshots.find(tmp_path) is None
+
+
+def test_cells_that_are_too_long_are_not_compared_line_by_line() -> None:
+    """The time for that is the square of their length, and the service waits for it."""
+    before = "\n".join(f"a{number % 97}" for number in range(100_000))
+    now = "\n".join(f"a{number * 7 % 97}" for number in range(100_000))
+    changed = snapshots.changed_cells([before, "x = 1"], [now, "x = 2"], until=10**12)
+    assert [(cell.number, cell.diff.split("\n")) for cell in changed] == [
+        (1, ["--- before", "+++ now", "(200,000 lines: too many to be compared)"]),
+        (2, ["--- before", "+++ now", "@@ -1 +1 @@", "-x = 1", "+x = 2"]),
+    ]
 
 
 def test_the_snapshot_before_one_whose_process_was_killed_stays(
