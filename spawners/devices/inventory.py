@@ -13,9 +13,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType, UnionType
+from typing import Any, Final
 
 from ...hub.errors import Unavailable
 from ...hub.interfaces.devices import DriverProblem
@@ -26,6 +27,21 @@ TIMEOUT_SECONDS: Final = 10.0
 ABSENT_SECONDS: Final = 60.0
 """Interval between two queries of a driver that is not installed."""
 _KILL_SECONDS: Final = 1.0
+_COLLECTION_SECONDS: Final = 1.0
+"""For the report of a driver that has answered while another one took the whole time."""
+_TYPES: Final[Mapping[str, type | UnionType]] = MappingProxyType(
+    {
+        "id": str,
+        "index": int,
+        "model": str,
+        "memory_bytes": int,
+        "why": str,
+        "pids": list,
+        "utilization": int | float | None,
+        "used_bytes": int,
+    }
+)
+"""Types of the values of a device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +91,10 @@ def merge(
 ) -> NodeInventory:
     """Return the inventory of a node from the answers of its drivers.
 
-    That a driver is not installed is a reason only where no driver lists a device.
+    That a driver is not installed is a reason only where no driver lists a device. Of devices with
+    one id, the first is kept.
     """
-    found: list[DetectedDevice] = []
+    found: dict[str, DetectedDevice] = {}
     reasons: list[str] = []
     absent: list[str] = []
     problems: list[DriverProblem] = []
@@ -85,12 +102,18 @@ def merge(
         if isinstance(answer, Unavailable):
             problems.append(DriverProblem(node=node, driver=plugin.name, why=str(answer)))
             continue
-        found += answer.found
+        for each in answer.found:
+            if found.setdefault(each.device.id, each) is not each:
+                reasons.append(
+                    f"{_driver(plugin)} lists a device with the id {each.device.id} of another one."
+                )
         if answer.reason:
             (reasons if answer.installed else absent).append(answer.reason)
     if not found and not problems:
         reasons += absent
-    return NodeInventory(found=tuple(found), reason=" ".join(reasons), problems=tuple(problems))
+    return NodeInventory(
+        found=tuple(found.values()), reason=" ".join(reasons), problems=tuple(problems)
+    )
 
 
 class DeviceInventory:
@@ -164,7 +187,8 @@ class DeviceInventory:
         self, plugin: InstalledPlugin, child: subprocess.Popen[str], deadline: float
     ) -> DriverInventory | Unavailable:
         try:
-            output, errors = child.communicate(timeout=max(0.0, deadline - time.monotonic()))
+            left = max(_COLLECTION_SECONDS, deadline - time.monotonic())
+            output, errors = child.communicate(timeout=left)
         except subprocess.TimeoutExpired:
             self._kill(plugin, child)
             return Unavailable(f"{_driver(plugin)} did not answer within {self._timeout:g} s.")
@@ -206,8 +230,13 @@ def parse(text: str, *, node: str, driver: str) -> DriverInventory:
     """Parse the output of the driver program into the devices of a node.
 
     An older image of the tools prints only some of the values.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: the output is no such report.
     """
     answer = json.loads(text)
+    for unit in answer["units"]:
+        _check(unit)
     return DriverInventory(
         reason=answer["reason"],
         installed=answer.get("installed", True),
@@ -234,6 +263,17 @@ def parse(text: str, *, node: str, driver: str) -> DriverInventory:
             for unit in answer["units"]
         ),
     )
+
+
+def _check(unit: Mapping[str, Any]) -> None:
+    """Raise ValueError for a value that no device can have: it could not be stored."""
+    for name, kind in _TYPES.items():
+        value = unit[name]
+        wrong = isinstance(value, bool) or not isinstance(value, kind)
+        if wrong or (name in {"id", "model"} and not value):
+            raise ValueError(f"a device has {value!r:.80} as its {name}")
+    if not all(isinstance(pid, int) for pid in unit["pids"]):
+        raise ValueError(f"a device has {unit['pids']!r:.80} as its pids")
 
 
 def _driver(plugin: InstalledPlugin) -> str:

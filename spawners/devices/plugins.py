@@ -76,6 +76,7 @@ def load(target: str) -> DevicePlugin:
 def _load(entry: EntryPoint) -> InstalledPlugin:
     try:
         plugin = load(entry.value)
+        _ = plugin.maker  # messages name it, also the one that says why its driver failed
     except Exception as error:  # the code of a plug-in may raise anything
         problem = (
             f"The plug-in {entry.name!r} for devices ({entry.value}) could not be loaded: "

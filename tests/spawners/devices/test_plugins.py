@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from carrel.spawners.devices.environment import device_environment
 from carrel.spawners.devices.inventory import ABSENT_SECONDS, DeviceInventory, NodeInventory
 from carrel.spawners.devices.plugins import installed_plugins
 
+from ...stores import new_store
 from ..conftest import Driver
 
 Install = Callable[[str, str], None]
@@ -85,6 +87,7 @@ def test_a_machine_has_devices_of_several_makers(
     ("source", "why"),
     [
         ("import nothing_of_this_name\n", "could not be loaded: ModuleNotFoundError"),
+        ("def Devices(): ...\n", "could not be loaded: AttributeError"),
         (
             ACME.format(body='raise OSError("no answer")', broken=True),
             "The Acme driver could not be queried: no answer.",
@@ -98,7 +101,7 @@ def test_a_machine_has_devices_of_several_makers(
             "The Acme driver returned an invalid report",
         ),
     ],
-    ids=["is not loaded", "raises", "returns nothing", "prints"],
+    ids=["is not loaded", "is none", "raises", "returns nothing", "prints"],
 )
 def test_a_plug_in_that_fails_takes_no_other_devices_along(
     driver: Driver, install: Install, source: str, why: str
@@ -115,6 +118,45 @@ def test_a_plug_in_that_fails_takes_no_other_devices_along(
     _, finding = doctor.report(found)
     assert (finding.subject, finding.verdict) == ("devices (acme)", Severity.WARNING)
     assert why in finding.what
+
+
+def test_a_driver_that_hangs_takes_no_other_devices_along(driver: Driver, install: Install) -> None:
+    driver(GPUS=1)
+    install("acme", ACME.format(body="import threading; threading.Event().wait()", broken=False))
+    found = DeviceInventory("here", timeout=5).read()
+    assert problems(found) == {"acme": "The Acme driver did not answer within 5 s."}
+    assert models(found) == ["NVIDIA Fake"]
+
+
+UNUSABLE = {
+    "no id": 'DriverDevice(id=None, index=0, model="Acme 9")',
+    "a text for a number": 'DriverDevice(id="A-1", index="first", model="Acme 9")',
+    "no model": 'DriverDevice(id="A-1", index=0, model="")',
+    "a text for a process": 'DriverDevice(id="A-1", index=0, model="Acme 9", pids=("1",))',
+}
+
+
+@pytest.mark.parametrize("device", UNUSABLE.values(), ids=UNUSABLE)
+def test_devices_that_cannot_be_stored_are_a_problem_of_their_driver(
+    driver: Driver, install: Install, device: str
+) -> None:
+    driver(GPUS=1)
+    install("acme", ACME.format(body=f"return DriverReport(devices=({device},))", broken=False))
+    found = DeviceInventory("here").read()
+    assert models(found) == ["NVIDIA Fake"]
+    assert [*problems(found)] == ["acme"]
+    with closing(new_store()) as store:
+        store.sync_devices("here", [each.device for each in found.found])
+
+
+def test_a_device_with_the_id_of_another_one_is_left_out(install: Install) -> None:
+    twice = "return DriverReport(devices=2 * ONE)"
+    one = 'ONE = (DriverDevice(id="A-1", index=0, model="Acme 9"),)\n'
+    install("acme", ACME.format(body=twice, broken=False) + one)
+    own = tuple(each for each in installed_plugins() if each.name == "acme")
+    found = DeviceInventory("here", plugins=lambda: own).read()
+    assert models(found) == ["Acme 9"]
+    assert found.reason == "The Acme driver lists a device with the id A-1 of another one."
 
 
 def test_a_device_whose_plug_in_fails_does_not_start_anything(install: Install) -> None:
