@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -41,6 +42,7 @@ class Devices:
         self._here = {node.name: DeviceInventory(node.name) for node in nodes if node.here}
         self._problems: dict[str, tuple[DriverProblem, ...]] = {}
         self._probed: dict[str, tuple[float, NodeInventory]] = {}
+        self._probing = {node.name: threading.Lock() for node in nodes}
         self._readings: dict[str, Mapping[str, DeviceReading]] = {}
         self._images: dict[str, tuple[Image, ...]] = {}
         self._images_at = -1e9
@@ -78,7 +80,11 @@ class Devices:
         return tuple(each for node in list(self._problems.values()) for each in node)
 
     def _read(self, node: Node) -> NodeInventory:
-        return self._here[node.name].read() if node.here else self._probe(node)
+        if node.here:
+            return self._here[node.name].read()
+        # A second probe would remove the container of the first one.
+        with self._probing[node.name]:
+            return self._probe(node)
 
     def _probe(self, node: Node) -> NodeInventory:
         probed_at, known = self._probed.get(node.name, (-1e9, NodeInventory()))
