@@ -19,6 +19,8 @@ _FIRST_ERROR: Final = 1.5
 """The factor by which the first estimate may be wrong."""
 _LEAST: Final = 0.1
 """Minimum part of the expected rest, while the first verdicts take longer than expected."""
+_STALLED: Final = 10.0
+"""Without a verdict for this many times the pace, the rest is unknown: a submission hangs."""
 
 
 def parallel() -> int:
@@ -70,14 +72,22 @@ def expected(pace: GradingPace, count: int) -> float:
 def left(expected: float, total: int, times: Sequence[float], *, began: float, now: float) -> float:
     """Remaining seconds of a run; 0 for unknown, and at its end.
 
+    Unknown is also the rest of a run that is far behind its estimate: such a submission may take
+    until its time limit, or that of the run.
+
     Args:
         expected: seconds of the whole run; 0 for unknown.
         times: of its verdicts.
     """
     done = len(times)
     if done < 2:  # noqa: PLR2004 - from one to the next
-        return max(expected * (total - done) / total * _LEAST, expected - (now - began))
+        took = now - began
+        if took > _FIRST_ERROR * expected:
+            return 0.0
+        return max(expected * (total - done) / total * _LEAST, expected - took)
     seen, last = _interval(times), max(times)
     weight = _WEIGHT if expected else 0
     each = (weight * expected / total + done * seen) / (weight + done)
+    if now - last > _STALLED * each:
+        return 0.0
     return max(0.0, each * (total - done) - min(now - last, each))

@@ -21,7 +21,7 @@ from ...hub.records.json_value import Json
 from ...hub.records.leases import LeaseState
 from ...hub.records.requests import RequestRecord
 from ...hub.runtime.context import Context
-from ...hub.scheduling.model.states import TERMINAL
+from ...hub.scheduling.model.states import TERMINAL, State
 from ...hub.schemas.grading import (
     GradeIn,
     GradeOut,
@@ -368,7 +368,7 @@ class GradingService:
         began = now if record.started_at is None else record.started_at
         left = duration.left(run.expected, total, tuple(times), began=began, now=now)
         least, most = duration.bounds(left, len(times))
-        known = left > 0 and not ended
+        known = left > 0 and not ended and record.state is not State.STOPPING
         return GradingOut(
             request=run.request,
             course=run.course,

@@ -49,6 +49,15 @@ def test_the_remaining_time_decreases_before_the_first_verdict() -> None:
     assert [left(30, 60, now=at) for at in (0, 10, 20, 40)] == [30, 20, 10, 3]
 
 
+def test_the_remaining_time_of_a_run_that_hangs_is_unknown() -> None:
+    assert left(30, 60, now=46) == 0
+    assert left(30, 60, 5.0, now=46) == 0
+    steady = [10.0 + number for number in range(30)]
+    assert left(30, 60, *steady, now=39 + 8) > 0
+    assert left(30, 60, *steady, now=39 + 11) == 0
+    assert left(30, 60, *steady, 51.0, now=51.0) > 0
+
+
 def test_the_remaining_time_follows_the_verdicts() -> None:
     seen = [10.0 + number for number in range(30)]
     assert left(30, 60, *seen, now=39) == pytest.approx(30, rel=0.1)

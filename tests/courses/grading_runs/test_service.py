@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from carrel.courses.grading import duration
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound, StaleEpoch
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.leases import LeaseRecord
@@ -161,6 +162,25 @@ def test_a_killed_worker_does_not_end_the_run(site: CourseSite) -> None:
     context = site.services.access.context
     AttemptReports(context).store_events(lease.id, [event])
     assert context.store.request(run.request).state is State.STARTING
+
+
+def test_a_run_that_is_being_stopped_has_no_time_left(
+    site: CourseSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duration, "expected", lambda *_: 30.0)
+    run = site.services.grading.start(TEACHER, "cs101", "ps1", ALL)
+    assert run.seconds_left == 30.0
+    granted(site, run.request)
+    limit = Cause(code=CauseCode.TIME_LIMIT, message="It reached its time limit of 1 h.")
+    context = site.services.access.context
+    context.store.apply(run.request, lifecycle.stop, State.TIMED_OUT, limit, now=site.clock())
+    stopping = site.services.grading.grades(TEACHER, "cs101", "ps1").run
+    assert stopping is not None
+    assert (stopping.state, stopping.seconds_left, stopping.most_seconds_left) == (
+        "stopping",
+        None,
+        None,
+    )
 
 
 def test_runs_that_cannot_be_graded_are_refused_with_a_sentence(site: CourseSite) -> None:
