@@ -22,6 +22,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from ..errors import CarrelError, Unavailable
+from ..interfaces.clock import MonotonicClock, monotonic
 from ..messages.units import duration
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
@@ -95,6 +96,7 @@ class Loop:
 
     Args:
         threads: for actions that may take long; a pool of the loop's own by default.
+        decision_clock: measures decisions: the next ones wait after one that took long.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Loop:
         metrics: LoopMetrics | None = None,
         service_clock: ServiceClock | None = None,
         threads: Executor | None = None,
+        decision_clock: MonotonicClock = monotonic,
     ) -> None:
         self._context = context
         self._store = context.store
@@ -127,6 +130,7 @@ class Loop:
         self._budgets = BudgetEnforcement(context)
         self._threads = threads or ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
+        self._decision_clock = decision_clock
         self._reset()
 
     def _reset(self) -> None:
@@ -134,7 +138,7 @@ class Loop:
         self._memory = LoopMemory()
         self._device_faults = DeviceFaults(self._context)
         self._reconciler = Reconciler(self._context, self._device_faults, self._memory)
-        self._planner = Planner()
+        self._planner = Planner(self._decision_clock)
         self._preemption = PreemptionController(self._context)
         self._utilization.forget()
         if self._idle_culling is not None:

@@ -27,6 +27,15 @@ ADMIN = Identity(name="admin", admin=True)
 STRANGER = Identity(name="stranger")
 
 
+def no_time() -> Instant:
+    """A clock by which no decision takes time, so that every cycle decides about the whole queue.
+
+    By the real one, a decision on a busy machine is followed by cycles in which new requests have
+    no position yet.
+    """
+    return Instant(0.0)
+
+
 @dataclass
 class FakeHub:
     """A hub with given users and groups that records its calls."""

@@ -30,7 +30,7 @@ from carrel.hub.scheduling.model.states import TERMINAL, State
 from carrel.hub.schemas import EventIn, EventsIn, StartedIn
 
 from ..stores import new_store
-from .doubles import Clock, FakeHub, build, device
+from .doubles import Clock, FakeHub, build, device, no_time
 from .mortal import EVERY, Fuse, Guarded, ManualExecutor, mortal
 
 T = TypeVar("T")
@@ -78,7 +78,12 @@ class Surroundings(RuleBasedStateMachine):
             notifier=ChangeNotifier(),
             progress=ProgressCache(self.store),
         )
-        return Loop(mortal(self.context, self.fuse), node="local", threads=self.executor)
+        return Loop(
+            mortal(self.context, self.fuse),
+            node="local",
+            decision_clock=no_time,
+            threads=self.executor,
+        )
 
     def ordinary_limits(self) -> None:
         for name, guaranteed in (("cs101", 1), ("lab", 2)):

@@ -21,7 +21,7 @@ from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
 from ..stores import new_store
-from .doubles import STUDENT1, Clock, FakeHub, build, device
+from .doubles import STUDENT1, Clock, FakeHub, build, device, no_time
 from .requests.samples import job
 
 
@@ -41,7 +41,9 @@ class World:
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(devices=tuple(map(device, range(devices))), clock=clock)
         context = build(new_store(), backend, hub, clock, folder, devices=devices)
-        return cls(context, backend, hub, clock, Loop(context, node="local"))
+        return cls(
+            context, backend, hub, clock, Loop(context, node="local", decision_clock=no_time)
+        )
 
     def settle(self, cycles: int = 1) -> None:
         """Run cycles, and wait after each for the actions that it started."""
@@ -59,7 +61,7 @@ class World:
         """Restart the service as after kill -9: only the store and the engine stay."""
         self.loop.close()
         self.context = replace(self.context, spawner_listeners=SpawnerListeners())
-        self.loop = Loop(self.context, node="local")
+        self.loop = Loop(self.context, node="local", decision_clock=no_time)
 
     def see(self, request: RequestOut) -> RequestOut:
         return RequestQueries(self.context).request(None, request.id)

@@ -15,7 +15,7 @@ from carrel.hub.sessions.activity import SessionActivity
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
-from ..doubles import STUDENT1, Clock
+from ..doubles import STUDENT1, Clock, no_time
 
 COUNTDOWN = 600.0
 
@@ -39,7 +39,7 @@ class Room:
             STUDENT1, "", SessionIn(devices=devices, hours=8.0)
         )
         self.session = made.id
-        loop = Loop(self.context, node="local")
+        loop = Loop(self.context, node="local", decision_clock=no_time)
         loop.cycle()
         loop.close()
         AttemptReports(self.context).launch(self.lease)

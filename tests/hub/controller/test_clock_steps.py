@@ -12,7 +12,7 @@ from carrel.hub.controller.loop import Loop
 from carrel.hub.runtime.service_clock import ServiceClock
 from carrel.hub.scheduling.model.states import State
 
-from ..doubles import Clock, Stopwatch
+from ..doubles import Clock, Stopwatch, no_time
 from ..world import World, charged
 
 HOURS = 3600.0
@@ -34,7 +34,7 @@ class SteppedWorld(World):
         kept = self.context.store.clock_offset()
         clock = ServiceClock(kept, system=self.wall, elapsed=self.elapsed, boot="one")
         self.context = replace(self.context, clock=clock)
-        self.loop = Loop(self.context, node="local", service_clock=clock)
+        self.loop = Loop(self.context, node="local", decision_clock=no_time, service_clock=clock)
 
     def run_for(self, seconds: float) -> None:
         """Let time pass on both clocks, with a cycle every five seconds."""

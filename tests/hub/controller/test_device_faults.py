@@ -14,7 +14,7 @@ from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Health, Mark, MarkKind
 from carrel.hub.schemas import RequestOut
 
-from ..doubles import STUDENT1, STUDENT2, device
+from ..doubles import STUDENT1, STUDENT2, device, no_time
 from ..requests.samples import job
 from ..world import World, charged, world
 
@@ -177,7 +177,7 @@ def test_a_device_that_recovers_stays_in_quarantine(world: World) -> None:
     world.backend.set_health("SIM-0", Health.OK)
     world.loop.inventory()
     world.loop.close()
-    world.loop = Loop(world.context, node="local")
+    world.loop = Loop(world.context, node="local", decision_clock=no_time)
     world.loop.inventory()
     both = JobService(world.context).submit(STUDENT2, job(devices=2))
     one = JobService(world.context).submit(STUDENT1, job(devices=1))

@@ -22,7 +22,7 @@ from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
-from ..doubles import ADMIN, STUDENT1, STUDENT2, Clock, FakeHub, build, device
+from ..doubles import ADMIN, STUDENT1, STUDENT2, Clock, FakeHub, build, device, no_time
 from .idle_room import COUNTDOWN, NOTHING, Room
 
 
@@ -70,7 +70,7 @@ def test_the_loop_samples_in_a_thread_as_often_as_the_groups_need_it(
         return activity(backend, leases)
 
     monkeypatch.setattr(FakeBackend, "activity", recorded)
-    loop = Loop(room.context, node="local", idle_culling=room.culling)
+    loop = Loop(room.context, node="local", decision_clock=no_time, idle_culling=room.culling)
     for _ in range(4):
         room.clock.pass_(15)
         room.activity.report(STUDENT1, room.session, NOTHING)
@@ -83,7 +83,7 @@ def test_the_loop_samples_in_a_thread_as_often_as_the_groups_need_it(
 
 
 def test_a_sample_without_consequence_notifies_no_subscriber(room: Room) -> None:
-    loop = Loop(room.context, node="local", idle_culling=room.culling)
+    loop = Loop(room.context, node="local", decision_clock=no_time, idle_culling=room.culling)
     loop.cycle()
     assert loop.wait_for_actions(60)
     version = room.context.notifier.version

@@ -27,7 +27,7 @@ from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
-from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
+from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device, no_time
 from ..requests.samples import job
 from ..world import World, charged, world
 
@@ -488,7 +488,9 @@ def test_a_start_that_finishes_during_a_status_call_is_not_dead(
     backend = Overlapping(devices=(device(0),))
     backend.asked, backend.started = threading.Event(), threading.Event()
     context = build(new_store(), backend, FakeHub(), Clock(), tmp_path)
-    world = World(context, backend, FakeHub(), Clock(), Loop(context, node="local"))
+    world = World(
+        context, backend, FakeHub(), Clock(), Loop(context, node="local", decision_clock=no_time)
+    )
     made = JobService(context).submit(STUDENT1, job())
     world.loop.cycle()
     threading.Thread(

@@ -15,7 +15,7 @@ from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn, RequestOut
 
-from ..doubles import STUDENT1, STUDENT2
+from ..doubles import STUDENT1, STUDENT2, no_time
 from ..requests.samples import job
 from ..world import World
 
@@ -32,7 +32,7 @@ def world(tmp_path: Path) -> Iterator[World]:
             Group(name=name, max_devices=4, max_devices_per_user=4, guaranteed=2)
         )
     made.hub.members = {"cs101": {"student1"}, "lab": {"student2"}}
-    made.loop = Loop(made.context, node="local")
+    made.loop = Loop(made.context, node="local", decision_clock=no_time)
     yield made
     made.loop.close()
 

@@ -22,6 +22,7 @@ from carrel.hub.scheduling.model.snapshot import (
 from carrel.hub.scheduling.queue.cycle_state import CycleState
 from carrel.hub.scheduling.queue.order import in_order
 
+from ..doubles import no_time
 from ..scheduling.strategies import snapshots
 from ..scheduling.values import NOW
 
@@ -130,7 +131,7 @@ def test_a_request_that_leaves_the_queue_or_an_overdue_lease_makes_a_new_plan() 
 
 
 def test_a_short_queue_is_planned_with_every_change() -> None:
-    planner = Planner(lambda: Instant(0.0))
+    planner = Planner(no_time)
     planner.plan(FULL, NOW)
     longer = replace(FULL, pending=(*FULL.pending, job(3)))
     assert planner.plan(longer, NOW) == decide(longer, NOW)
@@ -163,7 +164,7 @@ def test_a_preemptor_is_estimated_to_start_at_the_end_of_the_notice() -> None:
         allocations=(lent,),
         pending=(job(1),),
     )
-    planner = Planner()
+    planner = Planner(no_time)
     asked = planner.plan(owed, NOW + 1)
     assert asked is not None
     assert [stop.request_id for stop in asked.stops] == ["r"]

@@ -20,7 +20,7 @@ from carrel.hub.schemas import RequestOut
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
-from ..doubles import STUDENT2, Clock, FakeHub, build, device
+from ..doubles import STUDENT2, Clock, FakeHub, build, device, no_time
 from ..requests.samples import job
 from ..world import World, charged
 
@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     hub = FakeHub()
     backend = FakeBackend(devices=(device(0),), clock=clock)
     context = build(new_store(), backend, hub, clock, tmp_path, devices=1)
-    made = World(context, backend, hub, clock, Loop(context, node="local"))
+    made = World(context, backend, hub, clock, Loop(context, node="local", decision_clock=no_time))
     yield made
     made.loop.close()
 

@@ -19,7 +19,7 @@ from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
-from ..doubles import Clock, FakeHub, build
+from ..doubles import Clock, FakeHub, build, no_time
 from ..world import World
 
 ROOT = Path(__file__).parents[3]
@@ -71,7 +71,7 @@ def test_the_backend_is_told_at_start_status_and_stop(
     backend = RecordingBackend(clock=clock)
     hub = FakeHub()
     context = build(new_store(), backend, hub, clock, tmp_path)
-    world = World(context, backend, hub, clock, Loop(context, node="local"))
+    world = World(context, backend, hub, clock, Loop(context, node="local", decision_clock=no_time))
     context.store.submit(replace(JOB, kind=kind, id=id_), clock.now)
     lease = f"{id_}.1"
 

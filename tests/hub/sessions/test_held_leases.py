@@ -25,7 +25,7 @@ from carrel.spawners.fake import FakeBackend
 
 from ...property_settings import examples
 from ...stores import new_store
-from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
+from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device, no_time
 from ..world import World
 
 WINDOW = 60.0
@@ -43,7 +43,9 @@ class HeldLeases(RuleBasedStateMachine):
         backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
         made = build(new_store(), backend, hub, clock, Path(self.folder.name))
         context = replace(made, claim_seconds=WINDOW)
-        self.world = World(context, backend, hub, clock, Loop(context, node="local"))
+        self.world = World(
+            context, backend, hub, clock, Loop(context, node="local", decision_clock=no_time)
+        )
         self.claims = HeldSessions(context)
 
     def teardown(self) -> None:

@@ -24,7 +24,7 @@ from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend
 
-from ...hub.doubles import ADMIN, STUDENT1, Clock, FakeHub, build
+from ...hub.doubles import ADMIN, STUDENT1, Clock, FakeHub, build, no_time
 from ...hub.requests.samples import job
 from ...stores import new_store
 from ..conftest import Driver
@@ -82,7 +82,7 @@ def site(tmp_path: Path, driver: Driver) -> Iterator[Site]:
     settings = BackendSettings(state=tmp_path, service_url="http://127.0.0.1:1")
     backend.local = LocalBackend(settings, node="local")
     context = build(new_store(), backend, FakeHub(), clock, tmp_path, devices=0)
-    found = Site(context, backend, clock, Loop(context, node="local"))
+    found = Site(context, backend, clock, Loop(context, node="local", decision_clock=no_time))
     found.loop.inventory()
     yield found
     found.loop.close()

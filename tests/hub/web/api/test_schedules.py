@@ -7,7 +7,7 @@ import pytest
 from carrel.hub.controller.loop import Loop
 from carrel.hub.records.identity import Identity
 
-from ...doubles import STRANGER, STUDENT1, TEACHER
+from ...doubles import STRANGER, STUDENT1, TEACHER, no_time
 from ...notebooks import notebook
 from ..fakes import API, PREFIX
 from ..page_checks import check_page, text_of
@@ -35,7 +35,7 @@ def made(site: Site) -> str:
 def fire(site: Site) -> None:
     """Run the loop a day later, until it has submitted what is due."""
     site.clock.pass_(86400)
-    loop = Loop(site.context, node="local")
+    loop = Loop(site.context, node="local", decision_clock=no_time)
     loop.cycle()
     assert loop.wait_for_actions(60)
     loop.close()

@@ -25,7 +25,7 @@ from carrel.spawners.fake import FakeBackend
 
 from ....property_settings import examples
 from ....stores import new_courses, new_store
-from ...doubles import STUDENT1, STUDENT2, Clock, FakeHub, build
+from ...doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, no_time
 from ...requests.samples import job
 from ...world import World
 from ..fakes import ALL_SCOPES, API, HUB_TOKEN, FakeSignIn
@@ -67,7 +67,13 @@ class Site:
         )
 
     def _ended(self, backend: FakeBackend, hub: FakeHub, clock: Clock) -> str:
-        world = World(self.context, backend, hub, clock, Loop(self.context, node="local"))
+        world = World(
+            self.context,
+            backend,
+            hub,
+            clock,
+            Loop(self.context, node="local", decision_clock=no_time),
+        )
         made = world.running_job()
         folder = self.context.files.attempt_folder(made.id, 1)
         (folder / "files").mkdir()
