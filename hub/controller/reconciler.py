@@ -61,6 +61,8 @@ class Reconciler:
         trusted = {lease.id for lease, request in running if request.trusted}
         backend = self._context.backend
         statuses = backend.status(handles, trusted=trusted) if handles else {}
+        # A slow engine answers seconds later, and an attempt may have ended meanwhile.
+        now = max(now, self._context.clock())
         changed = self._postpone(running, statuses, now)
         for lease, request in running:
             if lease.id in busy and statuses[lease.id].life is ProcessState.DEAD:

@@ -208,7 +208,12 @@ class SlurmClient:
             ends += seconds
             # A pending job has no process to signal.
             self.signal([job.id for job in left if job.is_pending])
-            self.signal([job.id for job in left if not job.is_pending], name)
+            started = [job.id for job in left if not job.is_pending]
+            self.signal(started, name)
+            if name == "KILL":
+                # Slurm takes a job for running whose last process ended while its node's slurmd
+                # was down, until it is cancelled.
+                self.signal(started)
             while left and time.monotonic() < ends:
                 time.sleep(_POLL_SECONDS)
                 left = live()

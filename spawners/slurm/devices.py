@@ -33,7 +33,8 @@ def pool_devices(
 
     Slurm chooses the indices of a job's devices, and Carrel's leases name others of the same type.
     So devices are counted: those that jobs from outside Carrel have are marked as busy among those
-    that no lease has, the last ones first.
+    that no lease has, the last ones first. A node that is down or drained has healthy devices on
+    which nothing starts (``SlurmBackend.nodes``): what runs there, or ends, is Slurm's to say.
     """
     leased: set[str] = set()
     own = Counter[tuple[str, str]]()
@@ -53,9 +54,6 @@ def _of_node(
     node: SlurmNode, foreign: dict[str, int], leased: Collection[str], slurm: SlurmOptions
 ) -> list[Device]:
     devices = list(_listed(node, slurm))
-    why_not = node.why_not
-    if why_not:
-        return [replace(each, health=Health.SICK, why=why_not) for each in devices]
     left = Counter({kind or slurm.untyped: max(0, count) for kind, count in foreign.items()})
     for at in reversed(range(len(devices))):
         device = devices[at]

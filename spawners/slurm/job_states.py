@@ -16,8 +16,11 @@ from ...hub.records.leases import Handle
 from ...hub.records.requests import Cause, CauseCode
 from .nodes import Gres, parse_gres
 
+_FORGOTTEN: Final = "FORGOTTEN"
+"""Not a state of Slurm: a job without an end in the accounting, which slurmctld does not know."""
 _ENDED: Final = frozenset(
     {
+        _FORGOTTEN,
         "BOOT_FAIL",
         "CANCELLED",
         "COMPLETED",
@@ -37,6 +40,7 @@ _LOSSES: Final = {
     "NODE_FAIL": "Its node failed",
     "PREEMPTED": "Slurm preempted it for another job",
     "LAUNCH_FAILED": "Slurm could not launch it on its node",
+    _FORGOTTEN: "Slurm's controller crashed before it had saved that it runs",
 }
 """Ends that are not the job's fault: it is queued again."""
 _REASONS: Final = {
@@ -148,12 +152,17 @@ class SlurmJob:
 
     @classmethod
     def from_sacct(cls, found: Mapping[str, Any]) -> Self:
-        """Read one entry of ``sacct --json``."""
+        """Read one entry of ``sacct --json``, of a job that slurmctld does not know (any more).
+
+        Without an end, it was lost in a crash of slurmctld, and never gets one. Nodes end such
+        jobs when they register again.
+        """
         times, state = found.get("time") or {}, found.get("state") or {}
+        current = _state(state.get("current"))
         comment = (found.get("comment") or {}).get("job")
         return cls(
             id=int(_number(found["job_id"])),
-            state=_state(state.get("current")),
+            state=current if current in _ENDED else _FORGOTTEN,
             node=str(found.get("nodes") or ""),
             submitted_at=_number(times.get("submission")),
             started_at=_number(times.get("start")),
@@ -197,14 +206,14 @@ class SlurmJob:
                 expected_at=(self.started_at or None) if pending else None,
                 started_at=None if pending else self.started_at or None,
             )
-        never_ran = not self.node or self.started_at >= self.ended_at
+        never_ran = not self.node or self.started_at >= self.ended_at > 0
         return AttemptStatus(
             life=ProcessState.DEAD,
             exit_status=self._exit_status(),
             cause=self._cause(),
             lost=self._loss(),
-            started_at=None if never_ran else self.started_at,
-            ended_at=None if never_ran else self.ended_at,
+            started_at=None if never_ran else self.started_at or None,
+            ended_at=None if never_ran else self.ended_at or None,
         )
 
     def _exit_status(self) -> int | None:
@@ -215,7 +224,13 @@ class SlurmJob:
 
     def _loss(self) -> str:
         words = _LOSSES.get(self.state, "")
-        return f"{words} (Slurm's state {self.state} of job {self.id})." if words else ""
+        return f"{words} ({self._origin})." if words else ""
+
+    @property
+    def _origin(self) -> str:
+        if self.state == _FORGOTTEN:
+            return f"job {self.id} of Slurm"
+        return f"Slurm's state {self.state} of job {self.id}"
 
     def _cause(self) -> Cause | None:
         match self.state:

@@ -77,22 +77,27 @@ class Books:
         return [lease for lease in self.leases if lease.request == request_id]
 
 
-def audit(state_folder: Path) -> Books:
-    """Raise AssertionError with everything that is wrong; else return what was read."""
+def audit(state_folder: Path, *, precision: float = 0.0) -> Books:
+    """Raise AssertionError with everything that is wrong; else return what was read.
+
+    Args:
+        precision: seconds by which an engine's clock may say of an attempt that it has ended
+            before its last sign of life.
+    """
     books = read(state_folder)
-    found = violations(books)
+    found = violations(books, precision)
     assert not found, "\n".join(found)
     return books
 
 
-def violations(books: Books) -> list[str]:
+def violations(books: Books, precision: float = 0.0) -> list[str]:
     """One sentence for each broken rule."""
     return [
         *_one_lease_per_device(books),
         *_one_attempt_per_request(books),
         *_lawful_paths(books),
         *_states_and_leases_agree(books),
-        *_charged_once_and_fully(books),
+        *_charged_once_and_fully(books, precision),
     ]
 
 
@@ -161,7 +166,7 @@ def _states_and_leases_agree(books: Books) -> Iterator[str]:
                 yield f"{lease.id} has {len(lease.devices)} devices of {request.devices}"
 
 
-def _charged_once_and_fully(books: Books) -> Iterator[str]:
+def _charged_once_and_fully(books: Books, precision: float) -> Iterator[str]:
     """4: the ledger of a lease goes from its grant to its last sign of life without a gap."""
     lines: dict[str, list[Entry]] = defaultdict(list)
     for entry in books.entries:
@@ -171,7 +176,7 @@ def _charged_once_and_fully(books: Books) -> Iterator[str]:
         every = sorted(lines.pop(lease.id, []), key=lambda entry: entry.starts_at)
         entries = [entry for entry in every if not entry.credit]
         back = [entry for entry in every if entry.credit]
-        yield from _one_ledger(lease, entries, forgiven=bool(back))
+        yield from _one_ledger(lease, entries, precision, forgiven=bool(back))
         yield from _one_credit(lease, entries, back)
         for entry in entries:
             yield from _one_entry(entry, lease, requests[lease.request])
@@ -188,7 +193,9 @@ def _one_credit(lease: Lease, entries: Sequence[Entry], back: Sequence[Entry]) -
         yield f"the credit of {lease.id} is not what it was charged"
 
 
-def _one_ledger(lease: Lease, entries: Sequence[Entry], *, forgiven: bool) -> Iterator[str]:
+def _one_ledger(
+    lease: Lease, entries: Sequence[Entry], precision: float, *, forgiven: bool
+) -> Iterator[str]:
     if lease.devices:
         upto = lease.granted_at
         for entry in entries:
@@ -205,8 +212,8 @@ def _one_ledger(lease: Lease, entries: Sequence[Entry], *, forgiven: bool) -> It
     if lease.charged_until > lease.released_at:
         yield f"{lease.id} is charged beyond its release"
     # Where nothing ever ran, what was granted and given back costs nothing.
-    if lease.ran and not forgiven and lease.charged_until < min(lease.seen_at, lease.released_at):
-        missing = min(lease.seen_at, lease.released_at) - lease.charged_until
+    missing = min(lease.seen_at, lease.released_at) - lease.charged_until
+    if lease.ran and not forgiven and missing > precision:
         yield f"{lease.id} lacks {missing:.3f} s up to its last sign of life"
 
 

@@ -237,8 +237,15 @@ class SlurmCluster:
     def empty(self) -> None:
         """Cancel all jobs, and wait until all devices are free and all nodes in service."""
         self.call("scancel", "--user=root")
-        self.call("scontrol", "update", f"NodeName={','.join(NODES)}", "State=RESUME")
+        self.resume()
         eventually(lambda: not self.call("squeue", "-h").stdout.strip(), START_SECONDS)
+
+    def resume(self) -> None:
+        """Take nodes that are drained or down into service again."""
+        states = self.call("sinfo", "-h", "-N", "-o", "%N %T").stdout.splitlines()
+        for name, state in (line.split() for line in states):
+            if state.startswith(("drain", "down")):
+                self.call("scontrol", "update", f"NodeName={name}", "State=RESUME")
 
     def stop(self) -> None:
         """Stop all daemons and end what is left of jobs."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from carrel.hub.interfaces.backend import AttemptStatus, ProcessState
 from carrel.hub.records.leases import Handle
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.schemas import RequestOut
+from carrel.spawners.fake import FakeBackend
 
 from ..doubles import STUDENT1
 from ..requests.samples import job
@@ -113,3 +118,27 @@ def test_a_job_that_the_cluster_queues_again_is_lost_and_gets_a_new_attempt(worl
     causes = [str(event.data.get("cause")) for event in events]
     assert any("Lost: The cluster has queued its job again" in cause for cause in causes)
     assert (world.see(made).state, world.lease(made)) == ("starting", f"{made.id}.2")
+
+
+def test_a_cluster_that_answers_late_is_charged_up_to_the_end_that_it_tells(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = submitted(world)
+    began = world.clock.now
+    world.backend.cluster[world.lease(made)] = AttemptStatus(
+        life=ProcessState.ALIVE, started_at=began
+    )
+    world.settle()
+    world.claim(made)
+    world.report(made, "ended", code="succeeded", message="", details="")
+    answer = type(world.backend).status
+
+    def late(backend: FakeBackend, *arguments: Any, **more: Any) -> Any:
+        world.clock.pass_(5)  # slurmctld comes up again meanwhile
+        return answer(backend, *arguments, **more)
+
+    monkeypatch.setattr(type(world.backend), "status", late)
+    ends = world.clock.now + 4
+    ended(world, made, started_at=began, ended_at=ends, exit_status=0)
+    seen = world.see(made)
+    assert (seen.state, seen.device_seconds) == ("succeeded", ends - began)

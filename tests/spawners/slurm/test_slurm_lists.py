@@ -7,7 +7,6 @@ import pytest
 from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import SlurmOptions
 from carrel.hub.records.requests import CauseCode
-from carrel.hub.scheduling.model.snapshot import Health
 from carrel.spawners.slurm.client import seconds_of
 from carrel.spawners.slurm.devices import pool_devices
 from carrel.spawners.slurm.job_states import JobMark, SlurmJob, by_lease
@@ -105,6 +104,16 @@ def test_a_job_that_was_cancelled_while_it_waited_has_no_charged_time() -> None:
     assert (status.started_at, status.ended_at) == (None, None)
 
 
+def test_a_job_that_only_the_accounting_takes_for_running_was_lost_in_a_crash() -> None:
+    times = {"submission": 100, "start": 110, "end": 0}
+    found = {"job_id": 9, "state": {"current": "RUNNING"}, "nodes": "node1", "time": times}
+    status = SlurmJob.from_sacct(found).status()
+    assert (status.life, status.started_at, status.ended_at) == (ProcessState.DEAD, 110, None)
+    assert status.lost == (
+        "Slurm's controller crashed before it had saved that it runs (job 9 of Slurm)."
+    )
+
+
 def test_a_completing_job_may_have_processes() -> None:
     assert job(job_state="COMPLETING").status().life is ProcessState.ALIVE
     assert job(job_state=["FAILED", "COMPLETING"]).status().life is ProcessState.ALIVE
@@ -169,11 +178,10 @@ def test_devices_of_jobs_from_outside_are_busy_and_never_those_of_a_lease() -> N
     ]
 
 
-def test_the_devices_of_a_drained_node_are_out_of_service() -> None:
+def test_a_drained_node_has_no_failed_devices_so_that_what_runs_there_goes_on() -> None:
     drained = node(state="idle", state_flags=["DRAIN"], reason="new fan")
-    (first, *_) = pool_devices((drained,), (), SlurmOptions(), OURS)
-    assert first.health is Health.SICK
-    assert first.why == "node1 is drained in Slurm (new fan)."
+    assert drained.why_not == "node1 is drained in Slurm (new fan)."
+    assert health(drained, jobs=(job(),))[:2] == ["node1-gpu0 ok", "node1-gpu1 ok"]
 
 
 def test_a_partition_bounds_the_pool() -> None:
