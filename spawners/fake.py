@@ -75,6 +75,7 @@ class FakeBackend:
         gangs: what it claims to be able to run of jobs of several members.
         cluster: statuses beside those of ``attempts``: waits in the queue of a cluster, and its
             times, by lease id.
+        refuses_to_extend: unless empty, every extension fails with this message.
         refuse_member: the member of this rank cannot be started; None: all can.
     """
 
@@ -96,6 +97,7 @@ class FakeBackend:
     gangs: GangSupport = field(default_factory=GangSupport)
     warm_releases: int = 0
     refuse_member: int | None = None
+    refuses_to_extend: str = ""
     cluster: dict[str, AttemptStatus] = field(default_factory=dict)
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
@@ -217,6 +219,10 @@ class FakeBackend:
         trusted: bool = False,
     ) -> None:
         self.notices[folder] = notice
+
+    def extend(self, lease_id: str, seconds: int, *, trusted: bool = False) -> None:
+        if self.refuses_to_extend:
+            raise BackendFailed(self.refuses_to_extend)
 
     def withdraw_notice(self, folder: Path) -> None:
         self.notices.pop(folder, None)

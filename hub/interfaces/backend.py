@@ -259,6 +259,19 @@ class Backend(ImageSource, Protocol):
         Return whether all of them are confirmed dead.
         """
 
+    def extend(self, lease_id: str, seconds: int, *, trusted: bool = False) -> None:
+        """Make an engine that ends attempts by itself do so after a longer time limit at most.
+
+        Idempotent; it never shortens the time limit.
+
+        Args:
+            seconds: the whole time limit, from the start of the lease.
+
+        Raises:
+            BackendFailed: the engine refused it.
+            Unavailable: the engine did not answer.
+        """
+
     def request_checkpoint(
         self,
         lease_id: str,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..admission.policy import admit
-from ..errors import Conflict, OverMaximum
+from ..errors import BackendFailed, Conflict, OverMaximum
 from ..groups.membership import Membership
 from ..records.identity import Identity
 from ..records.requests import RequestChange, RequestRecord, more_than_now
@@ -108,8 +108,10 @@ class TimeExtensions:
 
         Raises:
             Conflict: the request does not run, its budget is used up, or its devices are needed by
-                a queued request, a reservation, or the guaranteed quota of other groups.
+                a queued request, a reservation, or the guaranteed quota of other groups; or its
+                engine refuses.
             OverMaximum: the remaining time would exceed the limit of the group.
+            Unavailable: its engine, which ends it at a time limit of its own, did not answer.
         """
         c = self.context
         record = RequestAccess(c.store).visible(who, request_id)
@@ -121,9 +123,23 @@ class TimeExtensions:
                 snapshot = c.store.snapshot(now)
                 self._check_queue(record, snapshot, now)
                 self._check_holds(record, added, snapshot, now)
+            self._extend_in_engine(record, added)
         c.store.apply(request_id, owner_changes.extend, seconds, by=who.name, now=now, seen=seen)
         c.notifier.notify()
         return RequestQueries(c).request(who, request_id)
+
+    def _extend_in_engine(self, record: RequestRecord, seconds: int) -> None:
+        """Extend it in an engine with time limits of its own, first: there it may be longer."""
+        if record.lease is None:
+            return
+        try:
+            self.context.backend.extend(
+                record.lease.id, record.seconds + seconds, trusted=record.trusted
+            )
+        except BackendFailed as error:
+            raise Conflict(
+                f"It cannot be extended. {error.message}", accepted=error.accepted
+            ) from error
 
     def _check_length(self, record: RequestRecord, seconds: int, now: float) -> None:
         limits = tree.limits(tree.GroupTree(self.context.store.groups()), record.group)

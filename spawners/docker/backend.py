@@ -420,6 +420,9 @@ class DockerBackend:
             except (BackendFailed, Unavailable) as error:
                 log.warning("%s: %s", lease, error)
 
+    def extend(self, lease_id: str, seconds: int, *, trusted: bool = False) -> None:
+        """Do nothing: an engine of Docker ends no container by itself."""
+
     def withdraw_notice(self, folder: Path) -> None:
         notice_file.remove(folder)
 

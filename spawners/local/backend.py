@@ -325,6 +325,9 @@ class LocalBackend:
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
 
+    def extend(self, lease_id: str, seconds: int, *, trusted: bool = False) -> None:
+        """Do nothing: nothing but the service ends a process at its time limit."""
+
     def withdraw_notice(self, folder: Path) -> None:
         notice_file.remove(folder)
 

@@ -43,8 +43,8 @@ from ..common.in_flight_starts import InFlightStarts
 from ..devices.activity import simulated_activity
 from ..local.backend import LocalBackend, job_environment, prepare_attempt, runner_command
 from ..local.kernelspecs import installed_kernels
-from .batch_script import ask_command, batch_script, job_options
-from .client import FRESH_SECONDS, SlurmClient, options_of
+from .batch_script import ask_command, batch_script, job_options, time_limit
+from .client import FRESH_SECONDS, OPERATOR, SlurmClient, options_of
 from .devices import device_variables, pool_devices
 from .job_states import JobMark, SlurmJob, by_lease
 
@@ -256,6 +256,18 @@ class SlurmBackend:
         """Return the jobs of these leases, or of members, that have not ended, as of now."""
         live = self.client.live_jobs(self._settings.installation)
         return [job for group, job in live.items() if belongs_to(group, leases)]
+
+    def extend(self, lease_id: str, seconds: int, *, trusted: bool = False) -> None:
+        if trusted:
+            return
+        try:
+            self.client.extend(self._live_jobs([lease_id]), time_limit(seconds))
+        except BackendFailed as error:
+            raise BackendFailed(
+                f"Slurm does not extend its job: {error.message}",
+                accepted="Slurm lets only its operators do so. An administrator can run: "
+                f"{OPERATOR}",
+            ) from error
 
     def request_checkpoint(
         self,

@@ -78,7 +78,6 @@ def lease_options(
     Raises:
         BackendFailed: the devices of the lease are on several nodes.
     """
-    minutes = math.ceil(seconds / 60) + _GRACE_MINUTES
     found = [
         f"--job-name={mark.name}",
         f"--comment={mark.comment()}",
@@ -90,7 +89,7 @@ def lease_options(
         "--nodes=1",
         "--ntasks=1",
         f"--cpus-per-task={slurm.cpus}",
-        f"--time={minutes}",
+        f"--time={time_limit(seconds)}",
     ]
     if slurm.memory:
         found.append(f"--mem={math.ceil(slurm.memory / 1024)}K")
@@ -105,6 +104,11 @@ def lease_options(
     if devices:
         found.append(f"--gres={gres(devices, slurm)}")
     return found
+
+
+def time_limit(seconds: int) -> int:
+    """Return Slurm's time limit in minutes for a time limit of Carrel."""
+    return math.ceil(seconds / 60) + _GRACE_MINUTES
 
 
 def named_options(**values: str) -> list[str]:

@@ -25,6 +25,8 @@ from .nodes import SlurmNode
 
 FRESH_SECONDS: Final = 0.8
 """How long a list is used again; shorter than a cycle of the service."""
+OPERATOR: Final = "sacctmgr modify user where name=ACCOUNT set adminlevel=Operator"
+"""Lets the account of the service raise time limits, which Slurm allows to operators only."""
 _POLL_SECONDS: Final = 0.1
 _SECONDS: Final = 30.0
 """How long a command may take. slurmctld answers most in milliseconds."""
@@ -81,6 +83,7 @@ class _Answer:
         text = lines[-1]
         for prefix in ("sbatch: ", "scancel: ", "squeue: ", "sinfo: ", "sacct: ", "error: "):
             text = text.removeprefix(prefix)
+        text = text.removeprefix("slurm_update error: ")
         return text.removeprefix("Batch job submission failed: ").rstrip(".")
 
     @property
@@ -159,6 +162,18 @@ class SlurmClient:
             return
         options = (f"--signal={name}", "--full") if name else ()
         self._run("scancel", *options, *(str(job) for job in jobs))
+        self._jobs.forget()
+
+    def extend(self, jobs: Sequence[SlurmJob], minutes: int) -> None:
+        """Raise the time limits of jobs to at least this.
+
+        Raises:
+            BackendFailed: Slurm refused it.
+            Unavailable: slurmctld did not answer.
+        """
+        for job in jobs:
+            if job.minutes < minutes:
+                self.run("scontrol", "update", f"JobId={job.id}", f"TimeLimit={minutes}")
         self._jobs.forget()
 
     def run_inside(self, job: int, command: Sequence[str]) -> None:

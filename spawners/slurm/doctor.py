@@ -7,6 +7,7 @@ whether the node shares the state folder, the Python and the clock of this machi
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import secrets
@@ -25,7 +26,7 @@ from ...hub.interfaces.backend_settings import BackendSettings, SlurmOptions
 from ...hub.messages import units
 from ...hub.records.diagnostics import Finding, Severity
 from .batch_script import named_options
-from .client import SlurmClient
+from .client import OPERATOR, SlurmClient
 from .job_states import JobMark
 from .nodes import SlurmNode
 
@@ -76,6 +77,7 @@ class SlurmDoctor:
         yield from self._pool(nodes)
         yield self._submission()
         yield self._comment()
+        yield self._extensions(config)
         yield from _settings_of(config)
         yield self._accounts(config)
         yield from self._trials([node for node in nodes if node.is_in(self.options.partition)])
@@ -186,6 +188,18 @@ class SlurmDoctor:
             mend="Let the plug-in leave the comments of this account's jobs.",
         )
 
+    def _extensions(self, config: Mapping[str, str]) -> Finding:
+        """Find whether this account may raise the time limit of a running job."""
+        user = getpass.getuser()
+        level = ""
+        if user not in ("root", config.get("SlurmUser", "").split("(")[0]):
+            query = ("sacctmgr", "-nP", "show", "user", user, "format=AdminLevel")
+            try:
+                level = self.client.run(*query).strip() or "None"
+            except CarrelError:
+                level = "None"  # the cluster keeps no accounts
+        return extension_finding(user, level)
+
     def _accounts(self, config: Mapping[str, str]) -> Finding:
         if config.get("AccountingStorageType") == "accounting_storage/slurmdbd":
             return _fine("accounting", "slurmdbd keeps the ends of jobs.")
@@ -293,6 +307,19 @@ _CONTROLLER: Final = (
     "Install Slurm's client commands and munge with the key of the cluster, and see "
     "`scontrol ping`; conf below [slurm] names another slurm.conf."
 )
+
+
+def extension_finding(user: str, level: str) -> Finding:
+    """Return what an admin level of Slurm means for extensions; empty for its own account."""
+    if level != "None":
+        return _fine("extensions", "Time limits of running sessions and jobs can be extended.")
+    return Finding(
+        subject="extensions",
+        verdict=Severity.WARNING,
+        what="Time limits of running sessions and jobs cannot be extended: Slurm lets only its "
+        f"operators do so, and {user} is none.",
+        mend=f"sudo {OPERATOR.replace('ACCOUNT', user)}",
+    )
 
 
 def _settings_of(config: Mapping[str, str]) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ job_submit plug-in may write comments, and a user may rename a job: one of the t
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -118,6 +119,7 @@ class SlurmJob:
     Attributes:
         state: in capitals, such as RUNNING.
         submitted_at, started_at, ended_at: of a pending job, the start is Slurm's estimate.
+        minutes: the time limit; infinite for one without.
         exit_code: a wait status of POSIX.
         gres: devices that it has, by type.
         mark: None for a job from outside Carrel.
@@ -130,6 +132,7 @@ class SlurmJob:
     started_at: float
     ended_at: float
     reason: str = ""
+    minutes: float = math.inf
     exit_code: int = 0
     gres: tuple[Gres, ...] = ()
     mark: JobMark | None = None
@@ -145,6 +148,7 @@ class SlurmJob:
             started_at=_number(found.get("start_time")),
             ended_at=_number(found.get("end_time")),
             reason=str(found.get("state_reason") or ""),
+            minutes=_number(found.get("time_limit")) or math.inf,
             exit_code=_exit_code(found.get("exit_code")),
             gres=parse_gres(",".join(found.get("gres_detail") or ())),
             mark=JobMark.read(str(found.get("name") or ""), str(found.get("comment") or "")),

@@ -30,6 +30,7 @@ from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend
 from carrel.spawners.slurm.backend import SlurmBackend
+from carrel.spawners.slurm.batch_script import time_limit
 
 from ..docker.kit import make_site
 from ..docker_engine import DockerEngine
@@ -235,6 +236,18 @@ def test_a_restarted_service_finds_and_stops_running_attempts(engine: Engine) ->
     assert restarted.status({order.lease_id: None})[order.lease_id].handle == handle
     assert restarted.stop(order.lease_id, handle)
     assert engine.life(order.lease_id, handle) is ProcessState.DEAD
+
+
+def test_a_live_attempt_may_last_longer_than_its_first_time_limit(engine: Engine) -> None:
+    order = engine.order()
+    handle = engine.backend.start(order)
+    for seconds in (7200, 3600):  # it is never made shorter
+        engine.backend.extend(order.lease_id, seconds)
+    assert engine.life(order.lease_id, handle) is ProcessState.ALIVE
+    if isinstance(engine.backend, SlurmBackend):
+        (job,) = engine.backend.client.live_jobs("c0ffee").values()
+        assert job.minutes == time_limit(7200)
+    engine.backend.extend("j-unknown.1", 7200)
 
 
 def test_removing_orphans_keeps_attempts_with_a_lease(engine: Engine) -> None:

@@ -138,6 +138,9 @@ class Guarded(FakeBackend):
         """Return the leases of all running attempts."""
         return [lease for lease, attempt in self.attempts.items() if attempt.alive]
 
+    def extend(self, lease_id: str, seconds: int, *, trusted: bool = False) -> None:
+        """Do nothing: nothing here ends at a time limit."""
+
     def remove_orphans(self, live: object) -> None:
         """Remove nothing: there are never orphans here."""
 

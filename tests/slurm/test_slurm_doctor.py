@@ -10,6 +10,7 @@ from carrel.hub.interfaces.backend_settings import BackendSettings
 from carrel.hub.records.diagnostics import Severity
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.spawners.slurm.accounts import SlurmAccounts
+from carrel.spawners.slurm.doctor import extension_finding
 from carrel.spawners.slurm.host import SlurmHostSetup
 
 from ..fake_service import eventually
@@ -32,10 +33,17 @@ def test_a_good_cluster_lacks_nothing_and_no_job_is_left(
 ) -> None:
     findings = found(slurm, tmp_path)
     assert {severity for severity, _ in findings.values()} == {Severity.FINE}
-    assert set(NODES) <= set(findings)
+    assert {*NODES, "comment", "extensions"} <= set(findings)
     assert findings["devices"][1].strip() == "2 nodes with 4 x sim (simulated)."
     eventually(lambda: slurm.run("squeue", "-h") == "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_account_that_is_no_operator_cannot_extend_time_limits() -> None:
+    assert extension_finding("carrel", "Operator").verdict is Severity.FINE
+    finding = extension_finding("carrel", "None")
+    assert finding.verdict is Severity.WARNING
+    assert finding.mend == "sudo sacctmgr modify user where name=carrel set adminlevel=Operator"
 
 
 def test_a_partition_that_does_not_exist_is_named_with_those_that_do(

@@ -56,6 +56,16 @@ def test_an_extended_session_runs_past_its_first_limit(
     assert world.see(made).state == "timed_out"
 
 
+def test_an_engine_that_ends_jobs_itself_may_refuse(
+    world: World, extending: TimeExtensions
+) -> None:
+    made = world.running_session()
+    world.backend.refuses_to_extend = "Slurm says no."
+    with pytest.raises(Conflict, match=r"^It cannot be extended\. Slurm says no\.$"):
+        extending.extend(STUDENT1, made.id, 1800)
+    assert world.see(made).seconds == made.seconds
+
+
 def test_a_job_is_extended_too_and_by_those_who_teach_or_administrate(
     world: World, extending: TimeExtensions
 ) -> None:
