@@ -24,7 +24,7 @@ from .jobs import JobController
 from .loop_memory import Pairs
 
 JOIN_SECONDS = 600.0
-"""How long the members of a gang wait for the last one to start."""
+"""How long a member of a gang may take to start, without a wait in the queue of a cluster."""
 _RUNS = frozenset({State.STARTING, State.RUNNING})
 
 
@@ -72,7 +72,7 @@ class GangController:
             end = None
             if status.life is ProcessState.DEAD:
                 end = self._end(lease, request, member.rank, status)
-            elif member.joined_at is None and now - (lease.launched_at or now) > JOIN_SECONDS:
+            elif member.joined_at is None and _is_late(lease, status, now):
                 end = MemberEnd(
                     code=str(CauseCode.START_FAILED),
                     message=f"it did not start within {duration(JOIN_SECONDS)}",
@@ -101,3 +101,10 @@ class GangController:
         jobs = JobController(self.context)
         jobs.collect_member(lease, request, rank)
         return lost_end(status.cause, status.exit_status, jobs.log_tail(request, lease, rank))
+
+
+def _is_late(lease: LeaseRecord, status: AttemptStatus, now: float) -> bool:
+    """Whether a member that has not joined should have done so by now."""
+    if status.waiting or lease.launched_at is None:
+        return False
+    return now - max(lease.launched_at, status.started_at or 0.0) > JOIN_SECONDS

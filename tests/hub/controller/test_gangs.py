@@ -246,6 +246,27 @@ def test_a_gang_waits_only_for_a_while_for_a_member_that_does_not_start(world: W
     ]
 
 
+def test_a_member_in_the_queue_of_a_cluster_is_waited_for_until_it_has_started(
+    world: World,
+) -> None:
+    made = submitted(world, gang())
+    join(world, made, 0)
+    late = member_id(world.lease(made), 1)
+    alive_there = AttemptStatus(life=ProcessState.ALIVE)
+    world.backend.cluster[late] = replace(alive_there, waiting="It waits in Slurm's queue.")
+    world.settle()
+    world.clock.pass_(JOIN_SECONDS + 1)
+    world.settle(3)
+    waiting = [("worker", 0, "starting"), ("worker", 1, "starting")]
+    assert states(world.see(made)) == waiting
+    world.backend.cluster[late] = replace(alive_there, started_at=world.clock.now)
+    world.settle(3)
+    assert states(world.see(made)) == waiting
+    world.clock.pass_(JOIN_SECONDS + 1)
+    world.settle()
+    assert states(world.see(made)) == [("worker", 0, "starting"), ("worker", 1, "failed")]
+
+
 def test_a_service_killed_while_it_starts_a_gang_starts_all_members_again(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, gang())
     world.loop.decide()
