@@ -72,8 +72,7 @@ class Nodes:
                 "The local engine has one node, this machine.",
                 accepted=f"Use containers: carrel up --engine {EngineKind.DOCKER}.",
             )
-        text = with_node(self._text(), node)
-        site = SiteFile.parse(text, self.state.site_file)
+        site = SiteFile.parse(with_node(self._text(), node), self.state.site_file)
         if settings.internal_ip != site.docker.address:
             raise Conflict(
                 f"Carrel does not listen on {site.docker.address}, the address of this machine in "
@@ -89,6 +88,9 @@ class Nodes:
             )
         warnings = [each.what for each in found if each.verdict is Severity.WARNING]
         if not dry_run:
+            # The checks took a while, in which the file may have changed.
+            text = with_node(self._text(), node)
+            SiteFile.parse(text, self.state.site_file)
             self._write(text)
             self.store.add_change(self._change(AuditAction.NODE_ADD, node.name))
             self._restart()
@@ -123,11 +125,12 @@ class Nodes:
         )
         if dry_run:
             return said
-        left = ""
         if shorter != text:
             self._write(shorter)
-            self._restart()
-            left = self._clear(name)
+        # Also where an editor has changed the file: a service that still has the machine would list
+        # its devices again, without the drain.
+        self._restart()
+        left = self._clear(name) if shorter != text else ""
         change = self._change(AuditAction.NODE_REMOVE, name)
         if name in self.store.nodes():
             self.store.remove_node(name, change=change)

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -136,6 +136,21 @@ def test_a_machine_that_cannot_be_added(
     assert state.site_file.read_text() == file
 
 
+def test_machines_that_are_checked_at_the_same_time_all_join(
+    state: StateFolder, store: Store
+) -> None:
+    gpu3 = NodeTable(name="gpu3", docker_host="ssh://carrel@gpu3", address="10.1.2.6")
+
+    def checks(site: SiteFile) -> tuple[Finding, ...]:
+        if [each.name for each in site.nodes] == ["gpu2"]:  # the checks take seconds
+            service.add(gpu3)
+        return ()
+
+    service = Nodes(state=state, store=store, checks=checks, clear=lambda _: None, who="cli:root")
+    service.add(GPU2)
+    assert listed(state) == ["gpu3", "gpu2"]
+
+
 def test_only_a_drained_machine_is_removed_with_its_devices(
     state: StateFolder, store: Store
 ) -> None:
@@ -181,21 +196,39 @@ def test_this_machine_and_unknown_ones_are_not_removed(state: StateFolder, store
         nodes(state, store).remove("gpu9")
 
 
-def test_the_processes_that_read_the_file_end_so_that_they_are_started_again(
-    state: StateFolder, store: Store
-) -> None:
+@contextmanager
+def running(state: StateFolder) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Processes in the place of those of an installation that is up."""
     sleep = [sys.executable, "-c", "import signal; signal.pause()"]
     with locked(state):
-        running = {name: subprocess.Popen(sleep) for name in ("proxy", "hub", "service")}
-        for name, process in running.items():
+        started = {name: subprocess.Popen(sleep) for name in ("proxy", "hub", "service")}
+        for name, process in started.items():
             identity = ProcessId.of(process.pid)
             assert identity is not None
             identity.save(state.run / f"{name}.json")
         try:
-            nodes(state, store).add(GPU2)
-            assert running["proxy"].poll() is None
-            assert {running[name].wait(10) for name in ("hub", "service")} == {-15}
+            yield started
         finally:
-            for process in running.values():
+            for process in started.values():
                 process.kill()
                 process.wait()
+
+
+def test_the_processes_that_read_the_file_end_so_that_they_are_started_again(
+    state: StateFolder, store: Store
+) -> None:
+    with running(state) as processes:
+        nodes(state, store).add(GPU2)
+        assert processes["proxy"].poll() is None
+        assert {processes[name].wait(10) for name in ("hub", "service")} == {-15}
+
+
+def test_a_machine_that_was_removed_with_an_editor_leaves_the_running_service_as_well(
+    state: StateFolder, store: Store
+) -> None:
+    """It would list the devices again, without the drain."""
+    store.sync_devices("gpu3", [device(0)])
+    with running(state) as processes:
+        nodes(state, store).remove("gpu3")
+        assert {processes[name].poll() for name in ("hub", "service")} == {-15}
+    assert store.nodes() == ()
