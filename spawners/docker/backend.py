@@ -168,14 +168,19 @@ class DockerBackend:
                 raise BackendFailed(f"The container could not be prepared: {error}.") from error
 
     def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
-        """Start all containers of a gang, on the one node of its lease."""
+        """Start all containers of a gang, on the one node of its lease.
+
+        Member 0 last: the folder for output files is in its own, where it could replace the folder
+        by a link before the engine mounts it into the other containers. All members wait for each
+        other, but Python executes files of the owner's home when it starts.
+        """
         try:
             for order in orders:
-                # All folders first: none of them is prepared while a member runs.
                 self._jobs.prepare(order)
         except OSError as error:
             raise BackendFailed(f"The containers could not be prepared: {error}.") from error
-        return start_members(self, orders)
+        first, *others = orders
+        return start_members(self, [*others, first])
 
     def _launch(self, node: Node, order: LaunchOrder) -> Handle:
         node.require_firewall(START_SECONDS)

@@ -10,9 +10,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from carrel.hub.attempts.spec import FILES, member_folder
 from carrel.hub.errors import Unavailable
-from carrel.hub.interfaces.backend import ProcessState
+from carrel.hub.interfaces.backend import MemberOrder, ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from carrel.hub.records.gangs import member_id
 from carrel.hub.records.leases import Handle
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.docker.containers.networks import Networks
@@ -122,3 +124,54 @@ def test_warm_containers_are_created_although_orphans_cannot_be_listed(
     backend.warm.expect("sha256:1")
     backend.remove_orphans(frozenset)
     assert backend.warm.ready_count() == 1
+
+
+def test_no_member_can_choose_the_folder_of_the_host_that_the_others_get(
+    backend: DockerBackend, desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The folder of output files, which all share, is in that of member 0, which may replace it.
+
+    Code of its owner may run there before all have joined: Python reads files of the home when it
+    starts.
+    """
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    order = desk.order(devices=0, command=("true",))
+    files = order.folder / FILES
+    orders = [
+        replace(
+            order,
+            lease_id=member_id(order.lease_id, rank),
+            folder=member_folder(order.folder, rank),
+            member=MemberOrder(
+                rank=rank, size=2, role="r", number=rank, role_size=2, output_folder=files
+            ),
+        )
+        for rank in range(2)
+    ]
+    mounts: dict[str, object] = {}
+
+    def create(name: str, body: dict[str, dict[str, object]]) -> str:
+        mounts[name] = body["HostConfig"]
+        return name
+
+    def network(*_: object, **__: object) -> str:
+        """Act as member 0 between the checks of another member and its start."""
+        if any(name.endswith(".m0") for name in mounts):
+            files.rename(files.with_name("moved"))
+            files.symlink_to(secret)
+        return "network"
+
+    engine = Mock()
+    engine.create.side_effect = create
+    engine.inspect.return_value = SimpleNamespace(handle=Handle(pid=1, started_at=1.0))
+    engine.info.return_value = {}
+    backend.node("node").engine = engine
+    monkeypatch.setattr(Networks, "ensure_gang", network)
+    monkeypatch.setattr(Node, "require_firewall", lambda *_: None)
+    monkeypatch.setattr(Node, "digest_of", lambda *_: "sha256:1")
+    monkeypatch.setattr(Node, "survey", lambda *_: {})
+    backend.start_gang(orders)
+    assert len(mounts) == 2
+    assert str(secret) not in str(mounts)
+    assert str(mounts).count(f"'Source': '{files}'") == 1
