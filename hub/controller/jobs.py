@@ -145,8 +145,10 @@ class JobController:
 
     def log_tail(self, request: RequestRecord, lease: LeaseRecord, rank: int = 0) -> str:
         """Return the end of the log of an attempt, or of a member of a gang."""
-        text = self.context.files.log(request.id, lease.epoch, member=rank)
-        return text[-_LOG_TAIL:].decode(errors="replace")
+        text = self.context.files.log(
+            request.id, lease.epoch, offset=-_LOG_TAIL, limit=_LOG_TAIL, member=rank
+        )
+        return text.decode(errors="replace")
 
     def died(
         self,

@@ -105,7 +105,8 @@ class LocalFiles:
         )
         try:
             with opened_file(folder, LOG) as file:
-                file.seek(offset)
+                end = file.seek(0, os.SEEK_END)
+                file.seek(offset if offset >= 0 else max(0, end + offset))
                 return file.read(limit)
         except OSError:
             return b""

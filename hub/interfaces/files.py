@@ -101,5 +101,7 @@ class Files(Protocol):
     ) -> bytes:
         """Return at most ``limit`` bytes of the log from ``offset`` on; empty before any output.
 
+        A negative offset counts from the end.
+
         ``member``: the rank of a member of a gang.
         """

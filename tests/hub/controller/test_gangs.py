@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from carrel.hub.attempts.spec import member_folder
 from carrel.hub.controller.gangs import JOIN_SECONDS
 from carrel.hub.controller.preemption import PreemptionController, stop_cause
 from carrel.hub.errors import CarrelError, Conflict, StaleEpoch
@@ -209,6 +210,18 @@ def test_a_member_whose_processes_disappear_ends_the_others_and_the_gang_is_retr
         "Lost: Member 1 of the role worker failed: its processes disappeared and reported no "
         "result (exit status -9 of its runner). It is tried again at once (retry 1 of 3)."
     ]
+
+
+def test_the_end_of_a_long_log_is_kept_with_the_loss_of_its_member(world: World) -> None:
+    made = running(world, gang(retries=0))
+    folder = member_folder(world.context.files.attempt_folder(made.id, 1), 1)
+    folder.mkdir()
+    (folder / "log.txt").write_text("step\n" * 500_000 + "the last line\n")
+    world.backend.end(member_id(world.lease(made), 1), exit_status=-9)
+    world.settle(3)
+    lost = world.see(made).cause
+    assert lost is not None
+    assert lost.details.endswith("step\nthe last line\n")
 
 
 def test_a_member_that_the_engine_killed_for_memory_fails_the_gang(world: World) -> None:
