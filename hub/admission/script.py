@@ -25,6 +25,8 @@ MAX_SCRIPT_CELLS: Final = 2000
 _OTHER_SCRIPTS: Final = frozenset(
     {".r", ".jl", ".js", ".m", ".qmd", ".rmd", ".md", ".scala", ".sh"}
 )
+_MOST_HEADER: Final = 1 << 13
+"""Characters of a header that is read: YAML takes ten seconds for a megabyte."""
 _CELL: Final = re.compile(r"^# ?%%", re.MULTILINE)
 _MARIMO: Final = re.compile(r"^app\s*=\s*marimo\.App\(", re.MULTILINE)
 _IMPORTS_MARIMO: Final = re.compile(r"^import marimo\b", re.MULTILINE)
@@ -129,6 +131,8 @@ def _metadata(header: str) -> NotebookNode:
 def _kernel(header: str) -> str:
     import yaml  # noqa: PLC0415  # only needed for scripts
 
+    if len(header) > _MOST_HEADER:
+        return ""
     text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in header.split("\n"))
     try:
         found: Any = yaml.safe_load(text)

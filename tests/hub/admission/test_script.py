@@ -70,6 +70,9 @@ def test_the_kernel_is_that_of_the_header_or_python() -> None:
     other = PERCENT.format(format="percent").replace("name: python3", "name: torch")
     assert converted(other).metadata.kernelspec.name == "torch"
     assert converted("# %%\n1").metadata.kernelspec.name == "python3"
+    # To read a long header takes seconds, and no program writes one.
+    long = other.replace("# ---\n", "# ---\n" + "# x: 1\n" * 10_000, 1)
+    assert converted(long).metadata.kernelspec.name == "python3"
 
 
 @pytest.mark.parametrize(
