@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, tzinfo
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -209,9 +209,10 @@ def parameter(text: str) -> JsonValue:
 def _number(text: str) -> int | float:
     try:
         value = int(text) if text.lstrip("+-").isdigit() else float(text)
-    except ValueError:  # Python reads integers of at most 4,300 digits
-        value = inf
-    if not isfinite(value):
+        finite = isfinite(value)
+    except (ValueError, OverflowError):  # Python reads integers of at most 4,300 digits
+        finite = False
+    if not finite:
         raise InvalidInput(
             f"The number {text[:40]!r} is too large.",
             accepted="Give a number below 1e308, or text with --raw.",

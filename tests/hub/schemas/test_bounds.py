@@ -71,7 +71,7 @@ def test_parameters_that_json_cannot_hold_are_refused_with_their_name(value: str
     assert "no NaN and no Infinity" in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["1e400", "-1e999", "9" * 5000])
+@pytest.mark.parametrize("text", ["1e400", "-1e999", "9" * 400, "9" * 5000])
 def test_a_typed_parameter_that_is_too_large_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="too large"):
         parsers.parameter(text)
