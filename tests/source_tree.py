@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pool and past", ("hub.inventory", "hub.jupyterhub", "hub.plugins", "hub.usage")),
     ("store", ("hub.administration", "hub.insight", "hub.store")),
     ("admission", ("hub.admission",)),
-    ("requests", ("hub.requests", "courses")),
+    ("requests and sweeps", ("hub.requests", "hub.sweeps", "courses")),
     ("sessions", ("hub.sessions", "hub.workflows", "hub.supervisor", "hub.demo", "extensions")),
     ("loop, pages, engines", ("hub.controller", "hub.web", "hub.backup", "spawners")),
     ("put together", ("hub.app", "hub.cli")),

@@ -45,6 +45,10 @@ RUN_BY_PATH = (
 IMPURE = frozenset(
     {"asyncio", "logging", "os", "pathlib", "random", "socket", "subprocess", "threading", "time"}
 )
+PURE_FOR_SWEEPS = frozenset(
+    {"", "hub", "hub.admission", "hub.admission.parameters", "hub.errors", "hub.records"}
+    | {"hub.records.json_value"}
+)
 # The plain install, without extras, must be enough to import these.
 CLIENT_SIDE = ("hub.client", "hub.cli")
 # The runner runs inside the image of a session, where the hub is not installed.
@@ -147,6 +151,21 @@ def test_the_scheduler_core_is_pure() -> None:
         if not each.ours and each.name.partition(".")[0] not in sys.stdlib_module_names - IMPURE
     }
     assert foreign | installed == set()
+
+
+def test_the_analysis_of_sweeps_is_pure() -> None:
+    """It reads no file and asks no service; its random numbers come from a recorded seed."""
+    loaded = {each for module in below("hub.sweeps") for each in loaded_with(module)}
+    others = {each for each in loaded if not each.startswith(("hub.sweeps", "hub.schemas"))}
+    assert others <= PURE_FOR_SWEEPS
+    installed = {
+        (module, each.name)
+        for module in below("hub.sweeps")
+        for each in imports(module)
+        if not each.ours
+        and each.name.partition(".")[0] not in sys.stdlib_module_names - (IMPURE - {"random"})
+    }
+    assert not installed
 
 
 @pytest.mark.parametrize("entry", CLIENT_SIDE)

@@ -1,0 +1,488 @@
+"""List what the code of a cell does with global names.
+
+Code that runs with the cell yields its events at once. The bodies of functions, of methods and of
+lambda expressions run later: their events are kept with the definition, those of inner functions
+included. Local variables are not global names; in doubt, a name counts as global.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .code_events import (
+    Access,
+    DeferredCode,
+    Event,
+    FrameLookup,
+    ImportedName,
+    Mention,
+    SpecialText,
+    StarImport,
+    TextMention,
+)
+from .effect_rules import FRAME_READERS, READS_AT_ONCE
+from .local_names import Scopes, imported_names
+
+_WORD: Final = re.compile(r"[^\W\d]\w*")
+_ADDRESS: Final = re.compile(r"(?:https?|s3|gs|ftp|hf)://\S")
+_OF_THE_JOB: Final = re.compile(r"CARREL_(?!DEVICES\b)[A-Z_]+")
+
+
+def code_events(tree: ast.Module) -> tuple[Event, ...]:
+    """Return the events of the code of a cell."""
+    walker = _Walker()
+    walker.block(tree.body, definite=True)
+    return tuple(walker.events)
+
+
+@dataclass(slots=True)
+class _Walker:
+    events: list[Event] = field(default_factory=list)
+    scopes: Scopes = field(default_factory=Scopes)
+    deferred: bool = False
+    definite: ast.AST | None = None
+    closed: set[int] = field(default_factory=set)
+    decorators: list[Mention] = field(default_factory=list)
+    bases: list[Mention] = field(default_factory=list)
+    methods: list[Event] = field(default_factory=list)
+    """Of the class around the current code: decorators of methods, base classes, code."""
+
+    def visit(self, node: ast.AST) -> None:
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            handler(self, node)
+        else:
+            self.children(node)
+
+    def children(self, node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            self.visit(child)
+
+    def all(self, nodes: Sequence[ast.AST | None]) -> None:
+        for node in nodes:
+            if node is not None:
+                self.visit(node)
+
+    def block(self, statements: Sequence[ast.stmt], *, definite: bool) -> None:
+        """Visit statements that run one after the other."""
+        for statement in statements:
+            value = getattr(statement, "value", None)
+            simple = isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign)
+            self.definite = value if definite and simple else None
+            self.visit(statement)
+            definite = definite and not (self.deferred and _may_leave(statement))
+        self.definite = None
+
+    # -- names ------------------------------------------------------------------------------
+
+    def mention(self, node: ast.expr, call: ast.Call | None = None, **more: bool) -> None:
+        """Yield a name with its attributes; visit the expression that they belong to."""
+        path: list[str] = []
+        base = node
+        while isinstance(base, ast.Attribute):
+            path.append(base.attr)
+            base = base.value
+        path.reverse()
+        access = Access.LOAD
+        if base is node and isinstance(node, ast.Name):
+            access = _ACCESS[type(node.ctx)]
+        root, module = "", ""
+        if isinstance(base, ast.Name):
+            root, module = self.resolved(base.id, access)
+            if not root and not module and not path:
+                return
+        else:
+            self.visit(base)
+        self.events.append(
+            Mention(
+                root=root,
+                path=tuple(path),
+                line=node.lineno,
+                access=access,
+                module=module,
+                call=call,
+                definite=call is not None and call is self.definite,
+                closed=call is not None and id(call) in self.closed,
+                **more,
+            )
+        )
+
+    def resolved(self, name: str, access: Access) -> tuple[str, str]:
+        """Return the global name, or an empty one with the module of a local import."""
+        return self.scopes.resolved(name, loaded=access is Access.LOAD)
+
+    def name(self, node: ast.Name) -> None:
+        self.mention(node)
+
+    def attribute(self, node: ast.Attribute) -> None:
+        self.mention(node, changed=not isinstance(node.ctx, ast.Load))
+
+    def subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.children(node)
+            return
+        if isinstance(node.value, ast.Name | ast.Attribute):
+            self.mention(node.value, changed=True)
+        else:
+            self.visit(node.value)
+        self.visit(node.slice)
+
+    def assigned(self, node: ast.Assign) -> None:
+        if isinstance(node.value, ast.Lambda) and not self.deferred and not self.scopes.inner:
+            match node.targets:
+                case [ast.Name(id=name)]:
+                    self.lambda_expression(node.value, name)
+                    return
+        self.children(node)
+
+    def augmented(self, node: ast.AugAssign) -> None:
+        self.visit(node.value)
+        if isinstance(node.target, ast.Name):
+            read = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node.target)
+            self.mention(read, changed=True)
+        self.visit(node.target)
+
+    def statement(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Name):
+            self.mention(node.value, alone=True)
+        elif not isinstance(node.value, ast.Constant):
+            self.visit(node.value)
+
+    # -- calls ------------------------------------------------------------------------------
+
+    def called(self, node: ast.Call) -> None:
+        name = _last_name(node.func)
+        if isinstance(node.func, ast.Attribute) and name in READS_AT_ONCE:
+            self.closes(node.func.value)
+        if name in READS_AT_ONCE:
+            for argument in node.args:
+                self.closes(argument)
+        if isinstance(node.func, ast.Name | ast.Attribute):
+            self.mention(node.func, node)
+        else:
+            self.visit(node.func)
+        self.texts(node, name)
+        self.all([*node.args, *node.keywords])
+
+    def closes(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Call):
+            self.closed.add(id(node))
+
+    def texts(self, node: ast.Call, name: str) -> None:
+        arguments = [*node.args, *(each.value for each in node.keywords)]
+        root = self.resolved(name, Access.LOAD)[0] if isinstance(node.func, ast.Name) else ""
+        if name in FRAME_READERS:
+            if not all(isinstance(each, ast.Constant) for each in node.args[:1]):
+                self.events.append(FrameLookup(call=name, root=root, line=node.lineno))
+            for word in sorted(_words(arguments)):
+                if not self.is_local(word):
+                    self.events.append(Mention(root=word, line=node.lineno, in_text=True))
+        elif words := _words([each for each in arguments if _is_text(each)]):
+            self.events.append(TextMention(words=words, call=name, root=root, line=node.lineno))
+
+    def is_local(self, name: str) -> bool:
+        return not self.resolved(name, Access.LOAD)[0]
+
+    def constant(self, node: ast.Constant) -> None:
+        if not isinstance(node.value, str):
+            return
+        if found := _ADDRESS.match(node.value) or _OF_THE_JOB.match(node.value):
+            address = found.re is _ADDRESS
+            self.events.append(SpecialText(text=node.value, line=node.lineno, address=address))
+
+    # -- statements -------------------------------------------------------------------------
+
+    def with_statement(self, node: ast.With | ast.AsyncWith) -> None:
+        for item in node.items:
+            self.closes(item.context_expr)
+            self.visit(item.context_expr)
+            if item.optional_vars is not None:
+                self.visit(item.optional_vars)
+        self.block(node.body, definite=False)
+
+    def annotated(self, node: ast.AnnAssign) -> None:
+        self.annotation(node.annotation)
+        if node.value is not None:
+            self.visit(node.value)
+            self.visit(node.target)
+
+    def annotation(self, node: ast.expr | None) -> None:
+        if node is None:
+            return
+        with self.collected() as events:
+            self.visit(node)
+        simple = not any(isinstance(each, ast.Call) for each in ast.walk(node))
+        for event in events:
+            if isinstance(event, Mention) and simple:
+                event = Mention(root=event.root, line=event.line, path=event.path, inert=True)  # noqa: PLW2901
+            self.events.append(event)
+
+    def imported(self, node: ast.Import | ast.ImportFrom) -> None:
+        whole = isinstance(node, ast.Import)
+        for name, module in imported_names(node):
+            root, _ = self.resolved(name, Access.STORE)
+            if name == "*":
+                star = module.removesuffix(".*")
+                self.events.append(StarImport(module=star, line=node.lineno))
+            elif root:
+                self.events.append(
+                    ImportedName(name=root, module=module, line=node.lineno, whole=whole)
+                )
+
+    def handler(self, node: ast.ExceptHandler) -> None:
+        self.all([node.type])
+        self.stored(node.name, node.lineno)
+        self.block(node.body, definite=False)
+
+    def pattern(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        self.children(node)
+        self.stored(node.name, node.lineno)
+
+    def mapping_pattern(self, node: ast.MatchMapping) -> None:
+        self.children(node)
+        self.stored(node.rest, node.lineno)
+
+    def declared(self, node: ast.Global) -> None:
+        for name in node.names:
+            self.stored(name, node.lineno)
+
+    def stored(self, name: str | None, line: int) -> None:
+        if name:
+            root, _ = self.resolved(name, Access.STORE)
+            if root:
+                self.events.append(Mention(root=root, line=line, access=Access.STORE))
+
+    def walrus(self, node: ast.NamedExpr) -> None:
+        self.visit(node.value)
+        self.stored(node.target.id, node.lineno)
+
+    # -- code that runs later ---------------------------------------------------------------
+
+    @contextmanager
+    def collected(self) -> Iterator[list[Event]]:
+        outer, self.events = self.events, []
+        try:
+            yield self.events
+        finally:
+            self.events = outer
+
+    @contextmanager
+    def later(self) -> Iterator[list[Event]]:
+        outer, self.deferred = self.deferred, True
+        try:
+            with self.collected() as events:
+                yield events
+        finally:
+            self.deferred = outer
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        decorators = self.decorated(node.decorator_list)
+        self.signature(node.args)
+        self.annotation(node.returns)
+        lazy = isinstance(node, ast.AsyncFunctionDef) or _yields(node)
+        with self.later() as events, self.scopes.inside(node):
+            self.block(node.body, definite=not lazy)
+        self.defined(node.name, node.lineno, events, decorators, lazy=lazy)
+
+    def defined(
+        self,
+        name: str,
+        line: int,
+        events: Sequence[Event],
+        decorators: Sequence[Mention],
+        *,
+        lazy: bool = False,
+    ) -> None:
+        if self.deferred:
+            self.events += events
+            self.stored(name, line)
+            return
+        if self.scopes.in_class:
+            self.methods += events
+            self.decorators += decorators
+            return
+        self.events.append(
+            DeferredCode(
+                name=name,
+                line=line,
+                events=tuple(events),
+                decorators=tuple(decorators),
+                lazy=lazy or bool(decorators),
+            )
+        )
+
+    def decorated(self, nodes: Sequence[ast.expr]) -> list[Mention]:
+        """Visit decorators; return what they are, with an unknown name for other expressions."""
+        found: list[Mention] = []
+        for node in nodes:
+            self.visit(node)
+            found.append(self.named(node.func if isinstance(node, ast.Call) else node))
+        return found
+
+    def named(self, node: ast.expr) -> Mention:
+        with self.collected() as events:
+            self.mention(node)
+        last = events[-1] if events else None
+        if isinstance(last, Mention) and isinstance(node, ast.Name | ast.Attribute):
+            return last
+        return Mention(root="", line=node.lineno)
+
+    def signature(self, arguments: ast.arguments) -> None:
+        self.all([*arguments.defaults, *arguments.kw_defaults])
+        for each in _arguments(arguments):
+            self.annotation(each.annotation)
+
+    def lambda_expression(self, node: ast.Lambda, name: str = "") -> None:
+        self.all([*node.args.defaults, *node.args.kw_defaults])
+        with self.later() as events, self.scopes.inside(node):
+            self.visit(node.body)
+        self.closure(events, node.lineno, name)
+
+    def closure(self, events: Sequence[Event], line: int, name: str = "") -> None:
+        if self.deferred:
+            self.events += events
+        else:
+            self.events.append(DeferredCode(name=name, line=line, events=tuple(events), lazy=True))
+
+    def generator(self, node: ast.GeneratorExp) -> None:
+        self.visit(node.generators[0].iter)
+        with self.later() as events:
+            self.comprehended(node, [node.elt])
+        self.closure(events, node.lineno)
+
+    def comprehension(self, node: ast.ListComp | ast.SetComp) -> None:
+        self.visit(node.generators[0].iter)
+        self.comprehended(node, [node.elt])
+
+    def dictionary(self, node: ast.DictComp) -> None:
+        self.visit(node.generators[0].iter)
+        self.comprehended(node, [node.key, node.value])
+
+    def comprehended(
+        self,
+        node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp,
+        parts: Sequence[ast.expr],
+    ) -> None:
+        with self.scopes.inside(node):
+            for number, each in enumerate(node.generators):
+                if number:
+                    self.visit(each.iter)
+                self.visit(each.target)
+                self.all(each.ifs)
+            self.all(parts)
+
+    def class_definition(self, node: ast.ClassDef) -> None:
+        outer = self.decorators, self.bases, self.methods
+        self.decorators, self.bases, self.methods = self.decorated(node.decorator_list), [], []
+        hooked = bool(node.keywords)
+        for base in node.bases:
+            plain = base.value if isinstance(base, ast.Subscript) else base
+            if isinstance(plain, ast.Name | ast.Attribute):
+                self.bases.append(self.named(plain))
+            else:
+                self.visit(base)
+                hooked = hooked or _last_name(getattr(base, "func", base)) != "namedtuple"
+        self.all(node.keywords)
+        with self.scopes.inside(node):
+            self.block(node.body, definite=False)
+        own = DeferredCode(
+            name=node.name,
+            line=node.lineno,
+            events=(*self.bases, *self.methods),
+            decorators=tuple(self.decorators),
+            bases=tuple(self.bases),
+            hooked=hooked,
+            methods=_methods(node),
+            lazy=True,
+        )
+        self.decorators, self.bases, self.methods = outer
+        if self.deferred:
+            self.events += own.events
+            self.stored(node.name, node.lineno)
+        elif self.scopes.in_class:
+            self.decorators += own.decorators
+            self.bases += own.bases
+            self.methods += own.events
+        else:
+            self.events.append(own)
+
+
+def _methods(node: ast.ClassDef) -> frozenset[str]:
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    return frozenset(each.name for each in ast.walk(node) if isinstance(each, functions))
+
+
+def _may_leave(statement: ast.stmt) -> bool:
+    return any(isinstance(each, ast.Return | ast.Raise) for each in ast.walk(statement))
+
+
+def _yields(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node))
+
+
+def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+    extra = filter(None, [arguments.vararg, arguments.kwarg])
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_text(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str()) | ast.JoinedStr():
+            return True
+        case ast.BinOp(left=left, right=right):
+            return _is_text(left) or _is_text(right)
+        case _:
+            return False
+
+
+def _words(nodes: Sequence[ast.expr]) -> frozenset[str]:
+    return frozenset(
+        word
+        for node in nodes
+        for each in ast.walk(node)
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        for word in _WORD.findall(each.value)
+    )
+
+
+_ACCESS = {ast.Load: Access.LOAD, ast.Store: Access.STORE, ast.Del: Access.DELETE}
+_HANDLERS: dict[type[ast.AST], Callable[[_Walker, Any], None]] = {
+    ast.Name: _Walker.name,
+    ast.Attribute: _Walker.attribute,
+    ast.Subscript: _Walker.subscript,
+    ast.Assign: _Walker.assigned,
+    ast.AugAssign: _Walker.augmented,
+    ast.AnnAssign: _Walker.annotated,
+    ast.Expr: _Walker.statement,
+    ast.Call: _Walker.called,
+    ast.Constant: _Walker.constant,
+    ast.With: _Walker.with_statement,
+    ast.AsyncWith: _Walker.with_statement,
+    ast.Import: _Walker.imported,
+    ast.ImportFrom: _Walker.imported,
+    ast.ExceptHandler: _Walker.handler,
+    ast.MatchAs: _Walker.pattern,
+    ast.MatchStar: _Walker.pattern,
+    ast.MatchMapping: _Walker.mapping_pattern,
+    ast.Global: _Walker.declared,
+    ast.NamedExpr: _Walker.walrus,
+    ast.FunctionDef: _Walker.function,
+    ast.AsyncFunctionDef: _Walker.function,
+    ast.Lambda: _Walker.lambda_expression,
+    ast.GeneratorExp: _Walker.generator,
+    ast.ListComp: _Walker.comprehension,
+    ast.SetComp: _Walker.comprehension,
+    ast.DictComp: _Walker.dictionary,
+    ast.ClassDef: _Walker.class_definition,
+}
