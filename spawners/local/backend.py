@@ -42,6 +42,7 @@ from ...hub.scheduling.model.idleness import DeviceActivity
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
 from ..common.course_links import course_data
+from ..common.gang_processes import belongs_to
 from ..common.gang_start import member_spec, start_members
 from ..common.in_flight_starts import InFlightStarts
 from ..devices.activity import (
@@ -306,7 +307,7 @@ class LocalBackend:
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
             return False
-        self._exit_status(lease_id)  # reaps the child
+        self._exit_status(lease_id)
         return ended
 
     def request_checkpoint(
@@ -352,9 +353,10 @@ class LocalBackend:
         return lease_processes.oldest(found[lease_id])
 
     def _exit_status(self, lease_id: str) -> int | None:
+        """Return the exit status of a runner that has ended; reap it, and those of its members."""
         with self._lock:
-            child = self._children.get(lease_id)
-        return None if child is None else child.poll()
+            own = [(name, c) for name, c in self._children.items() if belongs_to(name, (lease_id,))]
+        return {name: child.poll() for name, child in own}.get(lease_id)
 
     def _forget_oldest(self) -> None:
         for lease, child in list(self._children.items())[:-_REMEMBERED]:
