@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from inspect import cleandoc
 
 import click
@@ -44,8 +45,10 @@ def node() -> None:
 
 
 def _alias(command: click.Command, text: str) -> click.Command:
-    """Return a command of `carrel pool` with a help text about machines."""
+    """Return a command of `carrel pool` for names of machines, which are no parts of device ids."""
     alias = copy(command)
+    assert command.callback is not None
+    alias.callback = partial(command.callback, exact=True)
     alias.help = cleandoc(text)
     return alias
 

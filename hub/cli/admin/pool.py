@@ -84,7 +84,14 @@ def ls_command(as_json: bool, site: str | None) -> None:
 @json_option
 @site_option
 def drain_command(
-    *, target: str, until: str | None, why: str, dry_run: bool, as_json: bool, site: str | None
+    *,
+    target: str,
+    until: str | None,
+    why: str,
+    dry_run: bool,
+    as_json: bool,
+    site: str | None,
+    exact: bool = False,
 ) -> None:
     """Drain a device or a node: no new work starts on it (administrators).
 
@@ -97,7 +104,7 @@ def drain_command(
     now = time.time()
     at = parsers.moment(until, now) if until else None
     with Client.from_environment(site) as client:
-        name = _target(client.pool(), target)
+        name = target if exact else _target(client.pool(), target)
         consequences = client.drain(name, why=why, until=at, dry_run=dry_run)
     if at is not None and not as_json:
         click.echo(f"Work still running at {display.local_time(at, now)} is stopped.")
@@ -108,7 +115,7 @@ def drain_command(
 @target_argument
 @json_option
 @site_option
-def undrain_command(target: str, as_json: bool, site: str | None) -> None:
+def undrain_command(target: str, as_json: bool, site: str | None, *, exact: bool = False) -> None:
     """End the drain of a device or a node (administrators).
 
     \b
@@ -116,7 +123,8 @@ def undrain_command(target: str, as_json: bool, site: str | None) -> None:
       carrel pool undrain node1
     """
     with Client.from_environment(site) as client:
-        consequences = client.undrain(_target(client.pool(), target))
+        name = target if exact else _target(client.pool(), target)
+        consequences = client.undrain(name)
     _print(consequences, as_json=as_json)
 
 

@@ -76,6 +76,16 @@ def test_a_short_id_finds_its_device(
     assert sent == [call]
 
 
+@pytest.mark.parametrize(("verb", "method"), [("drain", "PUT"), ("undrain", "DELETE")])
+def test_the_name_of_a_node_without_devices_finds_no_device(
+    service: FakeService, sent: list[str], carrel: Carrel, verb: str, method: str
+) -> None:
+    """A short name is a part of many ids."""
+    service.extra[method, f"{PREFIX}/pool/0a/drain"] = lambda handler: handler.say(200, SAID)
+    assert carrel("node", verb, "0a").exit_code == 0
+    assert sent == []
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
