@@ -48,6 +48,9 @@ ENTRIES = {
         module=_CLIENT,
         help="Run a notebook by cron: add, list, pause, resume, run, remove.",
     ),
+    "sweep": CommandEntry(
+        module=_CLIENT, help="One notebook with many parameters: explain what trials share."
+    ),
     "session": CommandEntry(
         module=_CLIENT, help="Sessions: start, ls, claim, keep, keep-place, extend, open, stop."
     ),

@@ -94,10 +94,12 @@ class NotebookAnalysis:
 
     Attributes:
         injection: number of cells that run before parameters are assigned.
+        imported: names that stand only for modules, or names of modules.
     """
 
     cells: tuple[CellAnalysis, ...]
     injection: int
+    imported: frozenset[str] = frozenset()
 
 
 def analyse_notebook(notebook: SweepNotebook) -> NotebookAnalysis:
@@ -111,7 +113,11 @@ def analyse_notebook(notebook: SweepNotebook) -> NotebookAnalysis:
             cells.append(analyzer.cell(cell))
         else:
             cells.append(CellAnalysis(number=cell.number, obstacles=(LANGUAGE,)))
-    return NotebookAnalysis(cells=tuple(cells), injection=notebook.injection)
+    return NotebookAnalysis(
+        cells=tuple(cells),
+        injection=notebook.injection,
+        imported=analyzer.bindings.only_imported(),
+    )
 
 
 @dataclass(slots=True)
@@ -214,10 +220,14 @@ class _Analyzer:
         code = parse_cell(source)
         for magic in code.magics:
             self.magic(magic)
-        if code.tree is None:
+        try:
+            events = None if code.tree is None else code_events(code.tree)
+        except RecursionError:
+            events = None
+        if events is None:
             self.findings.obstacle(SYNTAX)
             return
-        self.block(code_events(code.tree), seeded, _Place())
+        self.block(events, seeded, _Place())
         done: set[tuple[int, frozenset[str]]] = set()
         while self.pending:
             each = self.pending.pop()

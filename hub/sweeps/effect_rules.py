@@ -170,9 +170,9 @@ def _rules() -> dict[str, Effect]:
             torch.cuda.Event cProfile profile resource
             """),
         (_PROCESS, """
-            subprocess multiprocessing threading concurrent asyncio signal atexit pty sched
-            torch.multiprocessing torch.distributed sys.exit os._exit sys.settrace sys.setprofile
-            faulthandler ctypes
+            subprocess joblib.Parallel multiprocessing threading concurrent asyncio signal atexit
+            pty sched torch.multiprocessing torch.distributed sys.exit os._exit sys.settrace
+            sys.setprofile faulthandler ctypes
             """),
         (NETWORK, """
             socket ssl http urllib ftplib smtplib imaplib telnetlib xmlrpc requests httpx aiohttp
@@ -192,7 +192,7 @@ def _rules() -> dict[str, Effect]:
             """),
         (Effect(EffectKind.SERVICE), "carrel"),
         (UNKNOWN, "os sys.stdin sys.path_hooks sys.meta_path"),
-        (PURE, "importlib.metadata urllib.parse html sys http.HTTPStatus"),
+        (PURE, "importlib.metadata urllib.parse sys http.HTTPStatus multiprocessing.cpu_count"),
     ):  # fmt: skip
         found |= dict.fromkeys(text.split(), effect)
     return found

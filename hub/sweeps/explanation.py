@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .cell_analysis import CellAnalysis, NotebookAnalysis, ParameterUse
-from .notebook_cells import SHARE_TAG
-from .stage_tree import Stage, StageTree
+from .notebook_cells import SHARE_TAG, SweepNotebook
+from .stage_tree import Stage, StageTree, SweepCost, stage_tree, sweep_cost
 from .trials import Trial, value_key
 
 
@@ -28,6 +28,61 @@ class CellExplanation:
     advice: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepExplanation:
+    """What the trials of a notebook share, and why.
+
+    Attributes:
+        notebook: its name.
+        cost: device-seconds with one device, by the times that the notebook records; None if it
+            records none for some of its cells.
+    """
+
+    notebook: str
+    trials: tuple[Trial, ...]
+    tree: StageTree
+    cells: tuple[CellExplanation, ...]
+    cost: SweepCost | None
+
+    def as_json(self) -> Mapping[str, object]:
+        cost = self.cost
+        return {
+            "trials": [
+                {"number": trial.number, "values": dict(trial.values)} for trial in self.trials
+            ],
+            "cells": [
+                {"number": each.number, "runs": each.runs, "why": each.why, "advice": each.advice}
+                for each in self.cells
+            ],
+            "stages": _stage_json(self.tree.root),
+            "unused_parameters": list(self.tree.unused),
+            "device_seconds": cost and {"alone": cost.alone, "shared": cost.shared},
+        }
+
+
+def explain_sweep(
+    notebook: SweepNotebook, analysis: NotebookAnalysis, trials: Sequence[Trial]
+) -> SweepExplanation:
+    """Return the stages of a sweep with an explanation of each cell."""
+    tree = stage_tree(analysis, trials)
+    return SweepExplanation(
+        notebook=notebook.name,
+        trials=tuple(trials),
+        tree=tree,
+        cells=explain_cells(analysis, tree, trials),
+        cost=_cost(notebook, tree),
+    )
+
+
+def _cost(notebook: SweepNotebook, tree: StageTree) -> SweepCost | None:
+    seconds: list[float] = []
+    for cell in notebook.cells:
+        if cell.seconds is None and cell.source.strip():
+            return None
+        seconds.append(cell.seconds or 0.0)
+    return sweep_cost(tree, seconds)
+
+
 def explain_cells(
     analysis: NotebookAnalysis, tree: StageTree, trials: Sequence[Trial]
 ) -> tuple[CellExplanation, ...]:
@@ -35,12 +90,22 @@ def explain_cells(
     varying = _varying(trials)
     found: list[CellExplanation] = []
     branch = 0
-    for cell, runs in zip(analysis.cells, tree.runs(), strict=True):
-        before = analysis.cells[branch - 1 : cell.number - 1] if branch else ()
-        why, advice = _reason(cell, len(trials), runs, varying, before)
+    for index, (cell, runs) in enumerate(zip(analysis.cells, tree.runs(), strict=True)):
+        branches = runs > (found[-1].runs if found else 1)
+        branch = index if branches else branch
+        if runs == 1:
+            why, advice = _shared(cell, len(trials)), ""
+        elif used := [name for name in varying if name in cell.parameters]:
+            use = cell.parameters[used[0]]
+            more = f" (and {', '.join(used[1:])})" if used[1:] else ""
+            why, advice = _sentence(use.line, use.why + more), _split_advice(use, used)
+        elif branches and cell.obstacles:
+            first = cell.obstacles[0]
+            why, advice = _sentence(first.line, first.why), first.advice
+        else:
+            why = f"It comes after cell {branch + 1}, where the trials branch."
+            advice = _moved_advice(cell, analysis.cells[branch:index], analysis.imported)
         found.append(CellExplanation(number=cell.number, runs=runs, why=why, advice=advice))
-        if runs > 1 and not branch:
-            branch = cell.number
     return tuple(found)
 
 
@@ -54,33 +119,11 @@ def _varying(trials: Sequence[Trial]) -> tuple[str, ...]:
     return tuple(name for name in names if len(keys[name]) > 1)
 
 
-def _reason(
-    cell: CellAnalysis,
-    trials: int,
-    runs: int,
-    varying: Sequence[str],
-    before: Sequence[CellAnalysis],
-) -> tuple[str, str]:
-    """Return the sentence and the advice about a cell.
-
-    Args:
-        before: the cells between the first branch and this cell.
-    """
-    used = [name for name in varying if name in cell.parameters]
-    if runs == 1:
-        if trials == 1:
-            return "There is one trial.", ""
-        tag = f", as its tag {SHARE_TAG} says" if cell.shared_by_tag else ""
-        return f"All {trials} trials share it{tag}.", ""
-    if cell.obstacles:
-        first = cell.obstacles[0]
-        return _sentence(first.line, first.why), first.advice
-    if used:
-        use = cell.parameters[used[0]]
-        more = f" (and {', '.join(used[1:])})" if used[1:] else ""
-        return _sentence(use.line, use.why + more), _split_advice(use, used)
-    begin = before[0].number
-    return f"It comes after cell {begin}, where the trials branch.", _moved_advice(cell, before)
+def _shared(cell: CellAnalysis, trials: int) -> str:
+    if trials == 1:
+        return "There is one trial."
+    tag = f", as its tag {SHARE_TAG} says" if cell.shared_by_tag else ""
+    return f"All {trials} trials share it{tag}."
 
 
 def _split_advice(use: ParameterUse, used: Sequence[str]) -> str:
@@ -90,16 +133,17 @@ def _split_advice(use: ParameterUse, used: Sequence[str]) -> str:
     return f"Lines that do not need {names} can be shared in a cell of their own above it."
 
 
-def _moved_advice(cell: CellAnalysis, before: Sequence[CellAnalysis]) -> str:
-    made = {name for each in before for name in each.defines | each.mutates}
-    if not before or made & (cell.uses | cell.defines | cell.mutates):
+def _moved_advice(
+    cell: CellAnalysis, before: Sequence[CellAnalysis], imported: frozenset[str]
+) -> str:
+    """Say that a cell could move above those from the branch on, if it shares no variable."""
+    own = cell.uses | cell.defines | cell.mutates
+    others = {name for each in before for name in each.uses | each.defines | each.mutates}
+    if cell.obstacles or not own or own & others - imported:
         return ""
     begin, end = before[0].number, before[-1].number
-    cells = f"cell {begin} defines" if begin == end else f"cells {begin} to {end} define"
-    return (
-        f"It uses nothing that {cells}: above cell {begin} it could be shared, unless they change "
-        "its data."
-    )
+    cells = f"cell {begin}" if begin == end else f"cells {begin} to {end}"
+    return f"It has no variable in common with {cells}: above cell {begin} it could be shared."
 
 
 def _sentence(line: int, why: str) -> str:
@@ -107,7 +151,7 @@ def _sentence(line: int, why: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def stage_json(stage: Stage) -> Mapping[str, object]:
+def _stage_json(stage: Stage) -> Mapping[str, object]:
     """Return a stage and those below it as JSON; cells have their numbers, from 1."""
     return {
         "cells": list(range(stage.first + 1, stage.after + 1)),
@@ -115,5 +159,5 @@ def stage_json(stage: Stage) -> Mapping[str, object]:
         "assigned": dict(stage.assigned),
         "assigned_before_cell": stage.assigned_before + 1,
         "values": dict(stage.values),
-        "children": [stage_json(child) for child in stage.children],
+        "children": [_stage_json(child) for child in stage.children],
     }

@@ -83,6 +83,10 @@ class NameBindings:
             return []
         return self.code.get(name, [])
 
+    def only_imported(self) -> frozenset[str]:
+        """Return the names that have been imported, and are bound in no other way."""
+        return frozenset(self.imports) - self.assigned - frozenset(self.code)
+
     def is_only_imported(self, mention: Mention) -> bool:
         """Return whether a mention stands for one name of a module, and for nothing else."""
         if not mention.root:

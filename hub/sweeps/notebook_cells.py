@@ -109,11 +109,14 @@ def read_sweep_notebook(name: str, text: str) -> SweepNotebook:
 def declared_parameters(source: str) -> Sequence[SweepParameter]:
     """Return the variables that the source of a ``parameters`` cell assigns at its top level."""
     try:
-        tree = ast.parse(source)
+        return tuple(_declared(source).values())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
+
+
+def _declared(source: str) -> Mapping[str, SweepParameter]:
     found: dict[str, SweepParameter] = {}
-    for node in tree.body:
+    for node in ast.parse(source).body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 annotation = ""
@@ -130,7 +133,7 @@ def declared_parameters(source: str) -> Sequence[SweepParameter]:
             help_text="",
         )
         found[name] = SweepParameter(field=field, annotated=bool(annotation))
-    return tuple(found.values())
+    return found
 
 
 def _annotation(node: ast.expr) -> str:

@@ -35,7 +35,7 @@ TAGGED: Final = Obstacle(
 )
 SYNTAX: Final = Obstacle(
     line=0,
-    why="cannot be parsed as Python",
+    why="cannot be parsed as Python, or is nested too deeply",
     advice=f"Correct the cell, or {_TAG} if it is the same in all trials.",
 )
 LANGUAGE: Final = Obstacle(

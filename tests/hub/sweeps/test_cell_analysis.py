@@ -125,11 +125,12 @@ OBSTACLES = {
     "import carrel\ncarrel.report('loss', 1)": "belongs to the trial that runs it (carrel.report)",
     "import os\nx = os.environ['CARREL_OUTPUT_DIR']": "names CARREL_OUTPUT_DIR, which each trial",
     "def f(): df.to_csv('a')\nf()": "uses f, whose code writes files (df.to_csv)",
+    f"x = {'+'.join('1' * 3000)}": "cannot be parsed as Python, or is nested too deeply",
     "x = (": "cannot be parsed as Python",
 }
 
 
-@pytest.mark.parametrize("source", OBSTACLES)
+@pytest.mark.parametrize("source", OBSTACLES, ids=lambda source: source[:30])
 def test_an_obstacle_is_found_and_says_what_would_help(source: str) -> None:
     obstacles = last_cell(source).obstacles
     assert obstacles[0].why.startswith(OBSTACLES[source])
