@@ -1,0 +1,211 @@
+"""What Carrel costs on a Slurm cluster, beside Slurm and batchspawner alone.
+
+A cluster of two nodes with simulated devices is started on this machine, and an installation on
+it; both are taken down again.
+
+* job: from the submission to the first command of the job, as the job itself notes the time:
+  ``carrel``'s REST API beside ``sbatch``, by turns.
+* session: from the POST to JupyterHub to the ``ready`` event, on a lease and with batchspawner's
+  own ``SlurmSpawner``, by turns.
+* queue: with 5,000 requests that wait, the service's share of a core, and how often it asks
+  slurmctld for jobs and nodes in each cycle of a second (``sdiag``).
+* short jobs: how many of many jobs were lost, ran twice, or left something in Slurm's queue.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import psutil
+
+from ..e2e.support import Installation, eventually, installation
+from ..faults.audit import read
+from ..slurm.cluster import DEVICES, NODES, SlurmCluster, slurm_cluster
+from . import filled_store, report
+from .report import AtMost, NotWorseThan, Row, middle
+from .spawn import OURS, PLAIN, STUDENTS, Hub
+
+STUDENT = STUDENTS[0]
+PAIRS, QUEUED, JOBS = 15, 5000, 1000
+LONGEST_SECONDS = 120.0
+REST_SECONDS = 30.0
+_ASKED = re.compile(r"(REQUEST_JOB_INFO|REQUEST_NODE_INFO)\s.*count:(\d+)")
+
+
+@dataclass(slots=True)
+class Found:
+    """Milliseconds, one entry a run; empty where it could not be measured."""
+
+    jobs: list[float] = field(default_factory=list)
+    plain_jobs: list[float] = field(default_factory=list)
+    sessions: list[float] = field(default_factory=list)
+    plain_sessions: list[float] = field(default_factory=list)
+    share: list[float] = field(default_factory=list)
+    asked: list[float] = field(default_factory=list)
+    wrong: list[float] = field(default_factory=list)
+
+
+def rows(found: Found, command: str) -> list[Row]:
+    def row(name: str, ours: Sequence[float], goal: AtMost | NotWorseThan, unit: str) -> Row:
+        return Row(name=name, ours=middle(ours), goal=goal, unit=unit, command=command)
+
+    sbatch = NotWorseThan(peer=middle(found.plain_jobs), times=1.1, or_more=200)
+    spawner = NotWorseThan(peer=middle(found.plain_sessions), times=1.05, or_more=150)
+    return [
+        row("submission to first command, median", found.jobs, sbatch, "ms"),
+        row("session spawn, median", found.sessions, spawner, "ms"),
+        row("service with a long queue, share of a core", found.share, AtMost(limit=10), "%"),
+        row("questions to slurmctld in a second", found.asked, AtMost(limit=2), ""),
+        row("short jobs lost, twice or left over", found.wrong, AtMost(limit=0), ""),
+    ]
+
+
+def measure_jobs(site: Installation, cluster: SlurmCluster, pairs: int, found: Found) -> None:
+    """By turns; the pair before the first only warms."""
+    for pair in range(pairs + 1):
+        ours, theirs = ours_runs(site), plain_runs(site, cluster)
+        if pair:
+            found.jobs.append(ours)
+            found.plain_jobs.append(theirs)
+            report.note(f"pair {pair} of {pairs}: ours {ours:.0f} ms, sbatch {theirs:.0f} ms")
+
+
+def noting(path: Path) -> str:
+    """A command that writes the time, all at once."""
+    return f"date +%s.%N > {shlex.quote(f'{path}.new')}; mv {shlex.quote(f'{path}.new')} {path}"
+
+
+def ours_runs(site: Installation) -> float:
+    home = site.state / "homes" / STUDENT
+    begin = time.time()
+    request = submit(site, noting(home / "began"))
+    took = noted(home / "began", begin)
+    ended = site.wait_for(request, "succeeded", user=STUDENT, within=LONGEST_SECONDS)
+    assert ended["lease"]["devices"], "it had a device"
+    return took
+
+
+def plain_runs(site: Installation, cluster: SlurmCluster) -> float:
+    path = site.state / "plain"
+    begin = time.time()
+    cluster.submit("--gres=gpu:sim:1", "--mem=512M", script=noting(path))
+    return noted(path, begin)
+
+
+def noted(path: Path, begin: float) -> float:
+    eventually(path.exists, "the job has noted when it began", within=LONGEST_SECONDS)
+    took = 1000 * (float(path.read_text()) - begin)
+    path.unlink()
+    return took
+
+
+def submit(site: Installation, script: str, *, devices: int = 1) -> str:
+    body = {"group": "cs101", "devices": devices, "seconds": 600, "command": ["sh", "-c", script]}
+    answer = site.api("POST", "/requests", user=STUDENT, json=body)
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    return str(answer.json()["id"])
+
+
+def measure_sessions(site: Installation, pairs: int, found: Found) -> None:
+    """By turns, each going first in every second pair; the pair before the first only warms."""
+    hub = Hub(site)
+    sides = {OURS: found.sessions, PLAIN: found.plain_sessions}
+    for pair in range(pairs + 1):
+        for server in (OURS, PLAIN) if pair % 2 else (PLAIN, OURS):
+            took = hub.spawn(STUDENT, server)
+            hub.remove(STUDENT, server)
+            if pair:
+                sides[server].append(took)
+        if pair:
+            ours, plain = found.sessions[-1], found.plain_sessions[-1]
+            report.note(f"pair {pair} of {pairs}: ours {ours:.0f} ms, batchspawner {plain:.0f} ms")
+
+
+def measure_short_jobs(site: Installation, cluster: SlurmCluster, jobs: int, found: Found) -> None:
+    book = site.state / "homes" / STUDENT / "ran.txt"
+    sent = [submit(site, f'echo "$CARREL_REQUEST" >> {book}', devices=0) for _ in range(jobs)]
+
+    def ended() -> bool:
+        return all(each.ended for each in read(site.state).requests)
+
+    eventually(ended, "every job ends", within=120 + 5 * jobs, every=2)
+    ran = Counter(book.read_text().split())
+    left = len(cluster.run("squeue", "-h", "--name=carrel").split())
+    found.wrong.append(sum(ran[request] != 1 for request in sent) + left)
+
+
+def measure_queue(site: Installation, cluster: SlurmCluster, queued: int, found: Found) -> None:
+    taken = [
+        cluster.submit(f"--gres=gpu:sim:{DEVICES}", f"--nodelist={node}", "--mem=100M")
+        for node in NODES
+    ]
+    eventually(lambda: free_devices(site) == 0, "no device is free")
+    filled_store.queue(site.state, STUDENTS, range(queued))
+    service = psutil.Process(site.pid_of("service"))
+    # The first cycles after it explain each wait once.
+    time.sleep(REST_SECONDS)
+    before, asked, begin = service.cpu_times(), questions(cluster), time.monotonic()
+    time.sleep(REST_SECONDS)
+    after, seconds = service.cpu_times(), time.monotonic() - begin
+    spent = after.user + after.system - before.user - before.system
+    found.share.append(100 * spent / seconds)
+    found.asked.append((questions(cluster) - asked) / seconds)
+    cluster.run("scancel", *map(str, taken))
+
+
+def questions(cluster: SlurmCluster) -> int:
+    return sum(int(count) for _, count in _ASKED.findall(cluster.run("sdiag")))
+
+
+def free_devices(site: Installation) -> int:
+    return int(site.api("GET", "/pool", user=STUDENT).json()["free"])
+
+
+@contextmanager
+def site_on_a_cluster() -> Iterator[tuple[Installation, SlurmCluster]]:
+    with ExitStack() as stack:
+        cluster = stack.enter_context(slurm_cluster())
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="carrel-slurm-")))
+        state = folder / "state"
+        state.mkdir(mode=0o700)
+        (state / "carrel.toml").write_text(
+            f'[slurm]\nconf = "{cluster.conf}"\nsimulated = ["sim"]\ncpus = 1\nmemory = "512MiB"\n'
+        )
+        config = Path(__file__).with_name("slurm_site_config.py")
+        shutil.copy(config, state / "jupyterhub_config.py")
+        yield stack.enter_context(installation(state, "--engine", "slurm")), cluster
+
+
+def main(words: Sequence[str]) -> int:
+    parser = report.parser("What Carrel costs on a Slurm cluster.")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="of jobs, and of sessions (15)")
+    parser.add_argument("--queued", type=int, default=QUEUED, help="requests that wait (5000)")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="short ones (1000)")
+    options = parser.parse_args(words)
+    command = report.command_line("tests.benchmarks.slurm", *words)
+    found = Found()
+    with report.measuring("a cluster"), site_on_a_cluster() as (site, cluster):
+        with report.measuring("jobs", found.jobs, found.plain_jobs):
+            measure_jobs(site, cluster, options.pairs, found)
+        with report.measuring("sessions", found.sessions, found.plain_sessions):
+            measure_sessions(site, options.pairs, found)
+        with report.measuring("short jobs", found.wrong):
+            measure_short_jobs(site, cluster, options.jobs, found)
+        with report.measuring("a long queue", found.share, found.asked):
+            measure_queue(site, cluster, options.queued, found)
+    return report.finish(rows(found, command), as_json=options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
