@@ -32,15 +32,9 @@ from carrel.spawners.fake import FakeBackend
 from ..doubles import STUDENT1, STUDENT2
 from ..requests.samples import job
 from ..world import World, charged, world
+from .gang_samples import alive, gang
 
 __all__ = ["world"]
-
-
-def gang(*roles: dict[str, Any], **changes: Any) -> JobIn:
-    given = list(roles) or [
-        {"name": "worker", "count": 2, "devices": 1, "command": ["python", "w.py"]}
-    ]
-    return JobIn.model_validate({"group": "cs101", "seconds": 3600, "roles": given, **changes})
 
 
 def submitted(world: World, body: JobIn) -> RequestOut:
@@ -78,10 +72,6 @@ def end(world: World, request: RequestOut, rank: int, code: str, message: str = 
 def states(request: RequestOut) -> list[tuple[str, int, str]]:
     assert request.lease is not None
     return [(each.role, each.number, each.state) for each in request.lease.members]
-
-
-def alive(world: World) -> list[str]:
-    return [name for name, attempt in world.backend.attempts.items() if attempt.alive]
 
 
 def test_members_wait_for_each_other_and_learn_the_address_of_the_first(world: World) -> None:
