@@ -101,7 +101,7 @@ class Attempt(ABC):
         self._killed_for_memory = self._killed_for_memory or self._was_just_killed()
         limit = self.order.job.memory_bytes
         if limit and not self.memory_used:
-            memory_used = memory.resident_bytes(*self._roots())
+            memory_used = memory.used_bytes(limit, *self._roots())
             if memory_used > limit:
                 self.memory_used = memory_used
                 self.stopping.set()

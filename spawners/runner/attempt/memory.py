@@ -42,9 +42,24 @@ def descendants(pid: int, *others: int) -> Iterator[int]:
             yield from new
 
 
-def resident_bytes(pid: int, *others: int) -> int:
-    """Return the resident memory of other processes and of all descendants, without ``pid``."""
-    return sum(map(_resident, descendants(pid, *others)))
+def used_bytes(limit: int, pid: int, *others: int) -> int:
+    """Return the memory of other processes and of all descendants, without ``pid``.
+
+    Up to the limit it is the sum of resident memory, which is read fast. Above it, what processes
+    share counts once: a fork shares nearly everything with its parent.
+    """
+    found = list(descendants(pid, *others))
+    most = sum(map(_resident, found))
+    return most if most <= limit else sum(map(_proportional, found))
+
+
+def _proportional(pid: int) -> int:
+    """Return the memory of a process, with its part of what it shares (proc_pid_smaps(5))."""
+    try:
+        lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return _resident(pid)
 
 
 def _resident(pid: int) -> int:

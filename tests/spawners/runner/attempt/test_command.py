@@ -153,6 +153,18 @@ left[0].wait()
     assert not lease_processes.scan({order.lease_id: None})[order.lease_id]
 
 
+def test_the_memory_that_processes_share_counts_once(desk: Desk) -> None:
+    """Such as that of a fork of the kernel, which saves the variables between two cells."""
+    slow = "class Slow:\n    def __reduce__(self):\n        time.sleep(2)\n        return str, ()"
+    cells = (
+        f"import time\n{slow}\nslow, data = Slow(), b'x' * {250 * MIB}\ntime.sleep(0.2)",
+        "time.sleep(1)",
+    )
+    order = desk.order(notebook(*cells), memory_bytes=450 * MIB)
+    wait_for_end(desk, order, desk.backend.start(order))
+    assert desk.service.ended["code"] == "succeeded", desk.service.ended
+
+
 def archive(path: Path, *entries: tuple[str, bytes | None, str]) -> Path:
     """Return an archive with these entries: name, content (None for a link), target of the link."""
     with tarfile.open(path, "w:gz") as tar:
