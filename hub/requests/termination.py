@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from types import MappingProxyType
 
@@ -153,9 +153,9 @@ def by_runner(data: Mapping[str, object], notice: StopNotice | None) -> tuple[St
     if code is CauseCode.HALTED and notice is not None and notice.kind is NoticeKind.HALT:
         message = f"{complete_sentence(notice.message)} {message}"
     details = str(data.get("details", ""))
-    if code is CauseCode.LOST and details:
+    cause = lifecycle.storable(Cause(code=code, message=message, details=details))
+    if code is CauseCode.LOST and cause.details:
         # A traceback of Carrel's own code: for the administrator, and not on the page of the job.
-        _log.error("%s\n%s", message, details)
-        details = ""
-    cause = Cause(code=code, message=message, details=details)
+        _log.error("%s\n%s", cause.message, cause.details)
+        cause = replace(cause, details="")
     return _TARGETS.get(code, State.FAILED), cause

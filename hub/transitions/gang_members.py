@@ -6,6 +6,7 @@ A gang runs once all its members have joined: until then, each of them waits and
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from ..errors import NotFound, StaleEpoch
 from ..records.gangs import GangMember, MemberEnd
@@ -13,11 +14,12 @@ from ..records.json_value import Json
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import RequestRecord
 from ..scheduling.model.states import Move, State, after
-from .lifecycle import newest, start
+from .lifecycle import MOST_DETAILS, MOST_MESSAGE, newest, start, storable_text
 from .transition import EventDraft, Transition
 
 MEMBER_EVENT = "member"
 """Kind of the event in the history of a request when a member ended."""
+_MOST_CODE: Final = 64
 
 
 def join(
@@ -72,7 +74,7 @@ def join(
 def end_member(
     request: RequestRecord, lease_id: str, rank: int, end: MemberEnd, *, now: float
 ) -> Transition:
-    """Record how a member ended; the first record is kept.
+    """Record how a member ended; the first record is kept, within the limits of a cause.
 
     Raises:
         StaleEpoch: the lease is not the newest.
@@ -82,6 +84,11 @@ def end_member(
     member = member_of(lease, rank)
     if member.end is not None:
         return Transition(at=now, request=request)
+    end = MemberEnd(
+        code=storable_text(end.code)[:_MOST_CODE],
+        message=storable_text(end.message)[:MOST_MESSAGE],
+        details=storable_text(end.details)[-MOST_DETAILS:],
+    )
     ended = replace(member, end=end, ended_at=now)
     data: dict[str, Json] = {
         "rank": rank,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
+from typing import Final
 
 from ..errors import Conflict, IllegalMove, StaleEpoch
 from ..records.audit import AuditEntry
@@ -26,6 +27,9 @@ MOVE_TO: Mapping[State, Move] = MappingProxyType(
     {State.SUCCEEDED: Move.SUCCEED, **{state: move for move, state in ENDINGS.items()}}
 )
 """The move that ends a request in each state."""
+MOST_MESSAGE: Final = 4_000
+MOST_DETAILS: Final = 32_000
+"""Characters of a cause, which an attempt may report: its runner reports less."""
 
 
 def queued(new: NewRequest, now: float) -> Transition:
@@ -390,12 +394,20 @@ def charged(lease: LeaseRecord, upto: float) -> LeaseRecord:
 
 
 def storable(cause: Cause) -> Cause:
-    """Return the cause without characters that databases cannot store: it may quote logs."""
+    """Return the cause without characters that databases cannot store: it may quote logs.
 
-    def clean(text: str) -> str:
-        return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+    Of a long one the beginning of the message and the end of the details are kept.
+    """
+    return replace(
+        cause,
+        message=storable_text(cause.message)[:MOST_MESSAGE],
+        details=storable_text(cause.details)[-MOST_DETAILS:],
+    )
 
-    return replace(cause, message=clean(cause.message), details=clean(cause.details))
+
+def storable_text(text: str) -> str:
+    """Return a text without characters that databases cannot store."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _holds(request: RequestRecord, lease_id: str) -> bool:

@@ -63,7 +63,7 @@ def running(world: World, body: JobIn, members: int = 2) -> RequestOut:
 def end(world: World, request: RequestOut, rank: int, code: str, message: str = "") -> None:
     """Report the end of a member, whose processes then end."""
     group = member_id(world.lease(request), rank)
-    data = {"code": code, "message": message, "details": ""}
+    data = {"code": code, "message": message, "details": message}
     event = EventIn.model_validate({"seq": 1, "at": world.clock.now, "kind": "ended", "data": data})
     AttemptReports(world.context).add_events(group, EventsIn(events=[event]))
     world.backend.end(group, exit_status=0 if code == "succeeded" else 1)
@@ -212,6 +212,21 @@ def test_the_end_of_a_long_log_is_kept_with_the_loss_of_its_member(world: World)
     lost = world.see(made).cause
     assert lost is not None
     assert lost.details.endswith("step\nthe last line\n")
+
+
+def test_only_a_part_of_a_long_report_is_kept_with_the_member_and_with_the_gang(
+    world: World,
+) -> None:
+    """The loop reads the members of all leases in every cycle."""
+    made = running(world, gang())
+    long = "x" * 10**6
+    end(world, made, 0, long, long)
+    world.settle(3)
+    ended = world.see(made)
+    assert ended.cause is not None
+    assert ended.lease is not None
+    found = [ended.cause, ended.lease.members[0].cause]
+    assert all(each is not None and len(each.model_dump_json()) < 50_000 for each in found)
 
 
 def test_a_member_that_the_engine_killed_for_memory_fails_the_gang(world: World) -> None:
