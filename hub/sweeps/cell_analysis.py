@@ -26,7 +26,7 @@ from .code_events import (
 )
 from .code_walker import code_events
 from .effect_rules import MUTATORS, NAMESPACE, PURE_MODULES, Effect, EffectKind
-from .ipython_syntax import Magic, parse_cell
+from .ipython_syntax import Magic, PythonCode, parse_cell
 from .name_bindings import NameBindings, looks_up_text
 from .notebook_cells import (
     NO_SHARE_TAG,
@@ -48,6 +48,7 @@ from .obstacles import (
     text_obstacle,
     unbound_obstacle,
 )
+from .seed_values import certain_names
 
 MAIN: Final = "__main__"
 
@@ -102,15 +103,26 @@ class NotebookAnalysis:
     imported: frozenset[str] = frozenset()
 
 
-def analyse_notebook(notebook: SweepNotebook) -> NotebookAnalysis:
-    """Analyse the cells of a notebook, in the order in which they run."""
-    analyzer = _Analyzer(parameters=frozenset(notebook.parameters))
+def analyse_notebook(
+    notebook: SweepNotebook, *, optional: frozenset[str] = frozenset()
+) -> NotebookAnalysis:
+    """Analyse the cells of a notebook, in the order in which they run.
+
+    Args:
+        optional: parameters that are null in a trial, so that they are no seed.
+    """
+    codes = [parse_cell(cell.source) for cell in notebook.cells]
+    trees = [code.tree for code in codes if code.tree is not None]
+    analyzer = _Analyzer(
+        parameters=frozenset(notebook.parameters),
+        bindings=NameBindings(certain=certain_names(trees, optional)),
+    )
     cells = []
-    for index, cell in enumerate(notebook.cells):
+    for index, (cell, code) in enumerate(zip(notebook.cells, codes, strict=True)):
         if index == notebook.injection:
             analyzer.inject()
         if notebook.python:
-            cells.append(analyzer.cell(cell))
+            cells.append(analyzer.cell(cell, code))
         else:
             cells.append(CellAnalysis(number=cell.number, obstacles=(LANGUAGE,)))
     return NotebookAnalysis(
@@ -185,12 +197,12 @@ class _Analyzer:
                 why = f"follows cells that may have kept {code}, whose code uses {name}"
                 self.carried[name] = ParameterUse(line=0, why=why)
 
-    def cell(self, cell: SweepCell) -> CellAnalysis:
+    def cell(self, cell: SweepCell, code: PythonCode) -> CellAnalysis:
         self.findings, self.pending = _Findings(), []
         forced = SHARE_TAG in cell.tags and NO_SHARE_TAG not in cell.tags
         if SKIPPED_TAG not in cell.tags:
             seeded = set(self.seeded)
-            self.source(cell.source, seeded)
+            self.run(code, seeded)
             if RAISES_TAG not in cell.tags:
                 self.seeded = seeded
         if NO_SHARE_TAG in cell.tags:
@@ -216,8 +228,7 @@ class _Analyzer:
 
     # -- one cell ---------------------------------------------------------------------------
 
-    def source(self, source: str, seeded: set[str]) -> None:
-        code = parse_cell(source)
+    def run(self, code: PythonCode, seeded: set[str]) -> None:
         for magic in code.magics:
             self.magic(magic)
         try:

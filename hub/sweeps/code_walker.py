@@ -153,6 +153,17 @@ class _Walker:
         elif not isinstance(node.value, ast.Constant):
             self.visit(node.value)
 
+    def comparison(self, node: ast.Compare) -> None:
+        match node:
+            # It asks only whether a module has been imported, as in "google.colab" in sys.modules.
+            case ast.Compare(
+                left=ast.Constant(),
+                ops=[ast.In() | ast.NotIn()],
+                comparators=[ast.Attribute(value=ast.Name(id="sys"), attr="modules")],
+            ):
+                return
+        self.children(node)
+
     # -- calls ------------------------------------------------------------------------------
 
     def called(self, node: ast.Call) -> None:
@@ -209,7 +220,7 @@ class _Walker:
         self.annotation(node.annotation)
         if node.value is not None:
             self.visit(node.value)
-            self.visit(node.target)
+        self.visit(node.target)
 
     def annotation(self, node: ast.expr | None) -> None:
         if node is None:
@@ -381,7 +392,10 @@ class _Walker:
         self.decorators, self.bases, self.methods = self.decorated(node.decorator_list), [], []
         hooked = bool(node.keywords)
         for base in node.bases:
-            plain = base.value if isinstance(base, ast.Subscript) else base
+            plain = base
+            if isinstance(base, ast.Subscript):
+                self.visit(base.slice)
+                plain = base.value
             if isinstance(plain, ast.Name | ast.Attribute):
                 self.bases.append(self.named(plain))
             else:
@@ -465,6 +479,7 @@ _HANDLERS: dict[type[ast.AST], Callable[[_Walker, Any], None]] = {
     ast.AugAssign: _Walker.augmented,
     ast.AnnAssign: _Walker.annotated,
     ast.Expr: _Walker.statement,
+    ast.Compare: _Walker.comparison,
     ast.Call: _Walker.called,
     ast.Constant: _Walker.constant,
     ast.With: _Walker.with_statement,

@@ -62,7 +62,7 @@ NAMESPACE = Effect(EffectKind.NAMESPACE)
 DYNAMIC = Effect(EffectKind.DYNAMIC)
 NETWORK = Effect(EffectKind.NETWORK)
 UNPICKLES = Effect(EffectKind.UNPICKLES)
-_TIME = Effect(EffectKind.TIME)
+TIME = Effect(EffectKind.TIME)
 _PROCESS = Effect(EffectKind.PROCESS)
 _INPUT = Effect(EffectKind.INPUT)
 _OWN_SEED = Effect(EffectKind.OWN_SEED)
@@ -80,10 +80,10 @@ PURE_MODULES: Final = names(
     __future__ abc argparse array ast base64 binascii bisect bz2 calendar cmath codecs collections
     colorsys contextlib copy csv dataclasses datetime decimal difflib enum errno fractions
     functools gc glob gzip hashlib heapq html io itertools json keyword locale logging lzma math
-    numbers operator os pathlib pickle platform pprint random re reprlib shlex statistics string
-    struct sys textwrap time tokenize traceback types typing typing_extensions unicodedata
-    warnings weakref zipfile zlib zoneinfo
-    IPython PIL cv2 einops jax joblib keras lightgbm matplotlib networkx numba numpy pandas
+    numbers operator os packaging pathlib pickle platform pprint random re reprlib shlex statistics
+    string struct sys tarfile textwrap time tokenize traceback types typing typing_extensions
+    unicodedata warnings weakref zipfile zlib zoneinfo
+    IPython PIL cv2 dateutil einops jax joblib keras lightgbm matplotlib networkx numba numpy pandas
     patsy polars pyarrow scipy seaborn skimage sklearn statsmodels sympy tabulate tensorflow
     torch torchvision tqdm xgboost
     """
@@ -157,14 +157,16 @@ def _rules() -> dict[str, Effect]:
             """),
         (OPENS, """
             io.open gzip.open bz2.open lzma.open zipfile.ZipFile PIL.Image.open pandas.ExcelFile
-            gzip.GzipFile bz2.BZ2File codecs.open io.FileIO os.open
+            tarfile.open gzip.GzipFile bz2.BZ2File codecs.open io.FileIO os.open
             """),
         (WRITES, """
+            os.makedirs os.mkdir os.remove os.rename os.replace os.rmdir os.unlink os.symlink
+            os.link os.removedirs os.renames os.truncate os.write
             shutil tempfile logging.FileHandler numpy.memmap pandas.HDFStore pandas.ExcelWriter
             cv2.imwrite cv2.VideoWriter PIL.Image.Image.save torch.utils.tensorboard sqlite3 shelve
             torchvision.utils.save_image matplotlib.pyplot.imsave
             """),
-        (_TIME, """
+        (TIME, """
             time datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow timeit
             datetime.date.today pandas.Timestamp.now pandas.Timestamp.today pandas.Timestamp.utcnow
             torch.cuda.Event cProfile profile resource
@@ -233,7 +235,7 @@ METHODS: Final[Mapping[str, Effect]] = {
         WRITES,
     ),
     **dict.fromkeys(("sample", "rvs"), RANDOM_NUMPY),
-    **dict.fromkeys(("now", "today", "utcnow"), _TIME),
+    **dict.fromkeys(("now", "today", "utcnow"), TIME),
     **dict.fromkeys(("Popen", "check_output", "check_call"), _PROCESS),
     **dict.fromkeys(("urlopen", "urlretrieve", "from_pretrained"), NETWORK),
     **dict.fromkeys(

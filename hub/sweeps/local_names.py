@@ -118,6 +118,8 @@ def _collect_one(node: ast.AST, found: LocalNames, outside: set[str]) -> None:
             _collect([*node.args.defaults, *node.args.kw_defaults], found, outside)
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             _collect_walrus(node, found)
+        case ast.AnnAssign(target=ast.Name(), value=None, simple=0):
+            pass  # (name): int binds nothing
         case ast.Global(names=names):
             found.declared_global |= set(names)
         case ast.Nonlocal(names=names):

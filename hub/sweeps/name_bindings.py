@@ -12,38 +12,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from .call_effects import effect_of_builtin_call, opened_file, refined_effect
 from .code_events import Access, DeferredCode, ImportedName, Mention
 from .effect_rules import (
     FRAME_READERS,
     METHODS,
-    NAMESPACE,
-    NETWORK,
-    OPENS,
     PATH_METHODS,
     PURE,
-    RANDOM_NUMPY,
-    RANDOM_OPTIONS,
     SAFE_BASES,
     SAFE_DECORATORS,
-    SEED_ARGUMENTS,
     SUBMODULES,
-    TEXT_WITHOUT_ARGUMENTS,
-    UNKNOWN,
-    UNPICKLES,
     WRITES,
     Effect,
     EffectKind,
-    effect_of_builtin,
     effect_of_path,
 )
 
-_STAYS_OPEN: Final = Effect(EffectKind.OPENS)
 _PASSED_ON: Final = Effect(EffectKind.UNKNOWN, "module")
-_GET_ATTRIBUTE = {"getattr": 1, "setattr": 1, "delattr": 1, "hasattr": 1}
-_BY_NAME = {"operator.methodcaller": 0, "operator.attrgetter": 0}
 _PROPERTY_PARTS = ("setter", "getter", "deleter")
-_PLACES = ("path_or_buf", "buf", "path", "fname", "file", "name", "excel_writer", "con", "filename")
-_TEXT_MODES = frozenset("rbtU")
+_RUN_FOR_BASES = frozenset({"__init_subclass__", "__class_getitem__", "__mro_entries__"})
+"""Methods of a class that run when another one is derived from it."""
 
 
 @dataclass(slots=True)
@@ -56,12 +44,14 @@ class NameBindings:
         code: the functions and classes that a name was defined as.
         assigned: names that were bound otherwise.
         stars: modules whose names were all imported.
+        certain: names that are never None, in the whole notebook.
     """
 
     imports: dict[str, dict[str, bool]] = field(default_factory=dict)
     code: dict[str, list[DeferredCode]] = field(default_factory=dict)
     assigned: set[str] = field(default_factory=set)
     stars: list[str] = field(default_factory=list)
+    certain: frozenset[str] = frozenset()
 
     def add_import(self, event: ImportedName) -> bool:
         """Add an import; return whether it gives the name a new meaning."""
@@ -104,7 +94,7 @@ class NameBindings:
             for attribute in mention.path:
                 yield from self._of_attribute(attribute, mention)
         elif mention.root and not mention.in_text and not self.is_bound(mention.root):
-            yield _of_builtin(mention)
+            yield effect_of_builtin_call(mention, self.certain)
             for attribute in mention.path:
                 yield from self._of_attribute(attribute, mention)
 
@@ -133,20 +123,21 @@ class NameBindings:
         effect = effect_of_path(path)
         if effect == PURE and mention.path:
             effect = METHODS.get(mention.path[-1], PURE)
-        yield _refined(effect, path, mention)
+        yield refined_effect(effect, path, mention, self.certain)
 
     def _of_attribute(self, name: str, mention: Mention) -> Iterator[Effect]:
         effect = METHODS.get(name, PURE)
         last = name == mention.path[-1]
         if last and name == "open" and mention.call is not None:
-            yield _opened(mention.call, mention, mode=0)
+            yield opened_file(mention.call, mention, mode=0)
         elif last and name in PATH_METHODS and mention.call is not None:
             one = len(mention.call.args) == 1 and not mention.call.keywords
             literal = one and isinstance(mention.call.args[0], ast.Dict | ast.List | ast.Tuple)
             if one and not literal and self._has_paths():
                 yield WRITES
         elif effect != PURE:
-            yield _refined(effect, name, mention if last else replace(mention, call=None))
+            own = mention if last else replace(mention, call=None)
+            yield refined_effect(effect, name, own, self.certain)
 
     def _has_paths(self) -> bool:
         return any(
@@ -176,7 +167,7 @@ class NameBindings:
         own = self.only_code(base.root) if not base.path else []
         if own:
             return base.root in seen or all(
-                "__init_subclass__" not in code.methods
+                not code.methods & _RUN_FOR_BASES
                 and not code.hooked
                 and all(self._is_safe_base(b, seen=seen | {base.root}) for b in code.bases)
                 for code in own
@@ -188,111 +179,6 @@ class NameBindings:
 
 def _is_builtin(name: str) -> bool:
     return hasattr(builtins, name)
-
-
-def _of_builtin(mention: Mention) -> Effect:
-    name, call = mention.root, mention.call
-    if name in ("vars", "dir"):
-        return PURE if call is not None and (call.args or call.keywords) else NAMESPACE
-    if name in _GET_ATTRIBUTE:
-        return _named_attribute(call, _GET_ATTRIBUTE[name], mention)
-    return _refined(effect_of_builtin(name), name, mention)
-
-
-def _named_attribute(call: ast.Call | None, position: int, mention: Mention) -> Effect:
-    """Return the effect of an attribute whose name is an argument."""
-    match call.args[position : position + 1] if call is not None else []:
-        case [ast.Constant(value=str(name))]:
-            return _refined(METHODS.get(name, PURE), name, replace(mention, call=None))
-        case _:
-            return UNKNOWN
-
-
-def _refined(effect: Effect, path: str, mention: Mention) -> Effect:
-    """Return the effect of a call with its arguments."""
-    call = mention.call
-    if path in _BY_NAME:
-        return _named_attribute(call, _BY_NAME[path], mention)
-    match effect.kind:
-        case EffectKind.OPENS:
-            return WRITES if call is None else _opened(call, mention, mode=1)
-        case EffectKind.SEED if call is None or not _has_seed(call):
-            return Effect(EffectKind.RANDOM)
-        case EffectKind.OWN_SEED:
-            return PURE if call is not None and _has_seed(call) else Effect(EffectKind.RANDOM)
-        case EffectKind.RANDOM if effect.library and call is not None and _seeded(call):
-            return PURE
-        case EffectKind.WRITES if _returns_text(path, call):
-            return PURE
-        case EffectKind.PURE if call is not None:
-            return _by_arguments(path, call, mention)
-    return effect
-
-
-def _opened(call: ast.Call, mention: Mention, *, mode: int) -> Effect:
-    given = next((each.value for each in call.keywords if each.arg == "mode"), None)
-    if given is None and len(call.args) > mode:
-        given = call.args[mode]
-    match given:
-        case None:
-            pass
-        case ast.Constant(value=str(text)) if set(text) <= _TEXT_MODES:
-            pass
-        case _:
-            return WRITES
-    return PURE if mention.closed else OPENS
-
-
-def _has_seed(call: ast.Call) -> bool:
-    given = [*call.args, *(each.value for each in call.keywords)]
-    return bool(given) and not any(_is_constant(each, None) for each in given[:1])
-
-
-def _seeded(call: ast.Call) -> bool:
-    return any(
-        each.arg in SEED_ARGUMENTS and not _is_constant(each.value, None) for each in call.keywords
-    )
-
-
-def _returns_text(path: str, call: ast.Call | None) -> bool:
-    if call is None or path.rpartition(".")[2] not in TEXT_WITHOUT_ARGUMENTS:
-        return False
-    return not call.args and not any(
-        each.arg is None or each.arg in _PLACES for each in call.keywords
-    )
-
-
-def _by_arguments(path: str, call: ast.Call, mention: Mention) -> Effect:
-    root = path.partition(".")[0]
-    given = {each.arg for each in call.keywords if not _is_constant(each.value, False)}
-    if "download" in given:
-        return NETWORK
-    if path == "logging.basicConfig" and given & {"filename", "handlers"}:
-        return WRITES
-    if root == "pandas" and given & {"chunksize", "iterator"}:
-        return _STAYS_OPEN
-    if path == "numpy.load" and "allow_pickle" in given:
-        return UNPICKLES
-    if path == "numpy.load" and not mention.closed and not _names_array(call):
-        return _STAYS_OPEN
-    if root in ("sklearn", "torch") and given & RANDOM_OPTIONS and not _seeded(call):
-        return Effect(EffectKind.RANDOM, "torch") if root == "torch" else RANDOM_NUMPY
-    return PURE
-
-
-def _names_array(call: ast.Call) -> bool:
-    """Return whether the file of numpy.load is certainly no archive, which would stay open."""
-    return any(
-        isinstance(each, ast.Constant)
-        and isinstance(each.value, str)
-        and each.value.endswith(".npy")
-        for argument in call.args
-        for each in ast.walk(argument)
-    )
-
-
-def _is_constant(node: ast.expr, value: object) -> bool:
-    return isinstance(node, ast.Constant) and node.value is value
 
 
 def looks_up_text(call: str) -> bool:

@@ -23,6 +23,7 @@ SKIPPED_TAG: Final = "skip-execution"
 RAISES_TAG: Final = "raises-exception"
 SHARE_TAG: Final = "carrel-share"
 NO_SHARE_TAG: Final = "carrel-no-share"
+PLAIN_TYPES: Final = frozenset({"int", "float", "bool", "str"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class SweepParameter:
 
     Attributes:
         field: its name, type and default, as the form of a job shows them.
-        annotated: whether the notebook states the type, as in ``depth: int = 2``.
+        annotated: whether the notebook states one of ``PLAIN_TYPES``, as in ``depth: int = 2``.
     """
 
     field: ParameterField
@@ -132,7 +133,7 @@ def _declared(source: str) -> Mapping[str, SweepParameter]:
             default=ast.get_source_segment(source, value) or ast.unparse(value),
             help_text="",
         )
-        found[name] = SweepParameter(field=field, annotated=bool(annotation))
+        found[name] = SweepParameter(field=field, annotated=annotation in PLAIN_TYPES)
     return found
 
 

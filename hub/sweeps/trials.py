@@ -32,6 +32,13 @@ class Trial:
     values: Mapping[str, Scalar]
 
 
+def optional_parameters(trials: Iterable[Trial]) -> frozenset[str]:
+    """Return the parameters that are null in a trial."""
+    return frozenset(
+        name for trial in trials for name, value in trial.values.items() if value is None
+    )
+
+
 def value_key(value: Scalar) -> str:
     """Return a text that is the same only for identical values: 1, 1.0 and true differ."""
     return json.dumps(value)
@@ -89,9 +96,11 @@ def check_names(names: Iterable[str], notebook: SweepNotebook) -> None:
 def check_value(parameter: SweepParameter, value: Scalar) -> None:
     """Raise InvalidInput if a value contradicts the type of a parameter.
 
-    A default such as ``alpha = 1`` admits every number; only ``alpha: int = 1`` insists on whole
-    ones.
+    A default such as ``alpha = 1`` admits every number, and null; only ``alpha: int = 1`` insists
+    on whole numbers.
     """
+    if value is None and not parameter.annotated:
+        return
     number = isinstance(value, int | float) and not isinstance(value, bool)
     match parameter.field.type:
         case FieldType.WHOLE if parameter.annotated:

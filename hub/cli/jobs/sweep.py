@@ -13,7 +13,7 @@ from ...sweeps.explanation import SweepExplanation, explain_sweep
 from ...sweeps.notebook_cells import SweepNotebook, read_sweep_notebook
 from ...sweeps.space import Space
 from ...sweeps.space_syntax import space_from_options
-from ...sweeps.trials import MOST_TRIALS
+from ...sweeps.trials import MOST_TRIALS, optional_parameters
 from ..common import display
 from ..common.client_command import ClientCommand, ListOptions, json_option
 from .sweep_display import sweep_lines
@@ -89,8 +89,9 @@ def explain_command(
     """
     notebook = _notebook(path)
     space = _space(grid, listed, sampled, trials, seed).check(notebook)
-    analysis = analyse_notebook(notebook)
-    found = explain_sweep(notebook, analysis, space.trials())
+    planned = space.trials()
+    analysis = analyse_notebook(notebook, optional=optional_parameters(planned))
+    found = explain_sweep(notebook, analysis, planned)
     if as_json:
         display.as_json(_as_json(found, space))
         return

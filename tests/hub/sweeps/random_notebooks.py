@@ -85,6 +85,13 @@ SEEDS = (
     "random.seed(a)",
     "if a > 100:\n    random.seed(5)",
     "random.seed()",
+    "s{n} = None\nrandom.seed(s{n})",
+    "s{n} = a\nrandom.seed(s{n})",
+    "def s{n}(q=None):\n    random.seed(q)\ns{n}()",
+    "def s{n}(q):\n    random.seed(q)\ns{n}(None)",
+    "def s{n}(q):\n    random.seed(q)\ns{n}(3)",
+    "d['s{n}'] = d.get('s{n}')\nrandom.seed(d['s{n}'])",
+    "random.seed({p})",
     "def s{n}():\n    random.seed(5)\ns{n}()",
     "def s{n}():\n    if a < 100:\n        return\n    random.seed(5)\ns{n}()",
     "def s{n}():\n    random.seed(5)\n    yield\ns{n}()",
@@ -168,7 +175,8 @@ def stories(draw: st.DrawFn, number: int) -> list[str]:
             steps = [draw(st.sampled_from(OVERWRITES)), "print({p} if str({p}).isdigit() else 0)"]
             names["x"] = draw(st.sampled_from(["7", "a", value]))
         case "chance":
-            steps = [draw(st.sampled_from(SEEDS)), draw(st.sampled_from(DRAWS))]
+            seeds = draw(st.lists(st.sampled_from(SEEDS), max_size=2))
+            steps = [*seeds, draw(st.sampled_from(DRAWS))]
         case "hook":
             steps = [draw(st.sampled_from(HOOKS))]
         case _:
@@ -193,7 +201,8 @@ def cells(draw: st.DrawFn) -> list[str]:
 def spaces() -> st.SearchStrategy[Space]:
     values = st.lists(st.integers(0, 4), min_size=1, max_size=2, unique=True).map(tuple)
     grids = st.dictionaries(st.sampled_from(PARAMETERS), values, min_size=1).map(GridSpace)
-    trial = st.dictionaries(st.sampled_from(PARAMETERS), st.integers(0, 2))
+    value = st.one_of(st.integers(0, 2), st.none())
+    trial = st.dictionaries(st.sampled_from(PARAMETERS), value)
     lists = st.lists(trial, min_size=2, max_size=4).map(lambda each: ListSpace(tuple(each)))
     return st.one_of(grids, lists)
 

@@ -175,13 +175,31 @@ def test_what_trials_can_share_has_no_obstacle(source: str) -> None:
     ("seed", "counts"),
     [
         ("random.seed(0)", True),
-        ("random.seed(x)", True),
+        ("x = 3\nrandom.seed(x)", True),
+        ("random.seed(x)", False),
+        ("x = None\nrandom.seed(x)", False),
+        ("x = os.environ.get('SEED')\nrandom.seed(x)", False),
+        ("x = int(os.environ['SEED'])\nrandom.seed(x)", True),
+        ("class C:\n    seed = 3\nrandom.seed(C.seed)", True),
+        ("class C:\n    seed = None\nrandom.seed(C.seed)", False),
+        ("d = {'seed': 3}\nrandom.seed(d['seed'])", True),
+        ("d = dict(seed=None)\nrandom.seed(d['seed'])", False),
+        ("for i in range(3): pass\nrandom.seed(i)", True),
+        ("for i in 1, None: pass\nrandom.seed(i)", False),
+        ("random.seed(x or 3)", True),
+        ("x, y = 1, 2\nrandom.seed(x + y)", True),
+        ("random.seed(depth)", True),
+        ("depth = None\nrandom.seed(depth)", False),
         ("random.seed()", False),
         ("random.seed(None)", False),
         ("if x: random.seed(0)", False),
         ("def s(): random.seed(0)\ns()", True),
         ("def s(): random.seed(0)", False),
         ("def s(n):\n    random.seed(n)\ns(0)", True),
+        ("def s(n):\n    random.seed(n)\ns(None)", False),
+        ("def s(n=None):\n    random.seed(n)\ns()", False),
+        ("def s(n=1):\n    random.seed(n)\ns()", True),
+        ("class A:\n    def s(self, n): random.seed(n)\nA().s(None)", False),
         ("def s():\n    if x: return\n    random.seed(0)\ns()", False),
         ("def s():\n    random.seed(0)\n    yield\ns()", False),
         ("s = random.seed", False),
@@ -192,6 +210,12 @@ def test_what_trials_can_share_has_no_obstacle(source: str) -> None:
 def test_only_a_seed_that_is_certain_counts(seed: str, counts: bool) -> None:
     found = last_cell("import random", seed, "y = random.random()")
     assert (found.obstacles == ()) is counts
+
+
+def test_a_parameter_that_a_trial_sets_to_null_is_no_seed() -> None:
+    made = notebook("import random\nrandom.seed(depth)", "x = random.random()")
+    assert analyse_notebook(made).cells[-1].obstacles == ()
+    assert analyse_notebook(made, optional=frozenset({"depth"})).cells[-1].obstacles
 
 
 def test_a_draw_before_the_seed_is_an_obstacle() -> None:

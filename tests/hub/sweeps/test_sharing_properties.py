@@ -7,19 +7,31 @@ from hypothesis import given, note
 from carrel.hub.sweeps.cell_analysis import analyse_notebook
 from carrel.hub.sweeps.notebook_cells import read_sweep_notebook
 from carrel.hub.sweeps.stage_tree import StageTree, stage_tree
-from carrel.hub.sweeps.trials import Trial, value_key
+from carrel.hub.sweeps.trials import Trial, optional_parameters, value_key
 
+from ...property_settings import examples
 from .random_notebooks import PARAMETERS, RandomSweep, sweeps
-from .trial_execution import run_by_stages, run_whole
+from .trial_execution import Outcome, run_by_forks, run_by_stages, run_whole
 
 
 def planned(sweep: RandomSweep) -> tuple[StageTree, tuple[Trial, ...], int]:
     notebook = read_sweep_notebook("random.ipynb", sweep.text)
-    analysis = analyse_notebook(notebook)
     trials = sweep.space.check(notebook).trials()
+    analysis = analyse_notebook(notebook, optional=optional_parameters(trials))
     for cell, source in zip(analysis.cells, sweep.cells, strict=True):
         note(f"-- cell {cell.number}: {dict(cell.parameters)} {cell.obstacles}\n{source}")
     return stage_tree(analysis, trials), trials, analysis.injection
+
+
+def check_same(tree: StageTree, alone: Outcome, shared: Outcome) -> None:
+    assert (shared.failed, shared.printed, shared.written) == (
+        alone.failed,
+        alone.printed,
+        alone.written,
+    )
+    # A parameter that no cell uses need not be assigned; nor, after a failure, a later one.
+    ignored = dict.fromkeys(PARAMETERS if alone.failed else tree.unused)
+    assert {**shared.variables, **ignored} == {**alone.variables, **ignored}
 
 
 @given(sweeps())
@@ -28,15 +40,17 @@ def test_each_trial_has_the_same_result_alone_and_by_stages(sweep: RandomSweep) 
     for trial in trials:
         note(f"trial {trial}, stages {tree.stages_of(trial.number)}")
         alone = run_whole(sweep.cells, injection, trial)
-        shared = run_by_stages(sweep.cells, tree, trial)
-        # A parameter that no cell uses need not be assigned; nor, after a failure, a later one.
-        ignored = dict.fromkeys(PARAMETERS if alone.failed else tree.unused)
-        assert (shared.failed, shared.printed, shared.written) == (
-            alone.failed,
-            alone.printed,
-            alone.written,
-        )
-        assert {**shared.variables, **ignored} == {**alone.variables, **ignored}
+        check_same(tree, alone, run_by_stages(sweep.cells, tree, trial))
+
+
+@given(sweeps())
+@examples(15, 400)
+def test_each_trial_has_the_same_result_if_stages_run_once_and_fork(sweep: RandomSweep) -> None:
+    tree, trials, injection = planned(sweep)
+    outcomes = run_by_forks(sweep.cells, tree)
+    assert sorted(outcomes) == [trial.number for trial in trials]
+    for trial in trials:
+        check_same(tree, run_whole(sweep.cells, injection, trial), outcomes[trial.number])
 
 
 @given(sweeps())

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import builtins
 import io
+import os
+import pickle
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 from carrel.hub.sweeps.ipython_syntax import parse_cell
-from carrel.hub.sweeps.stage_tree import StageTree
+from carrel.hub.sweeps.stage_tree import Stage, StageTree
 from carrel.hub.sweeps.trials import Trial
 
 SHARED = 10**6
@@ -90,10 +93,50 @@ class Outcome:
     variables: Mapping[str, object]
 
 
+@dataclass(slots=True)
+class _Run:
+    world: World
+    names: dict[str, Any]
+    failed: tuple[int, str] | None = None
+
+    @classmethod
+    def begin(cls, entropy: int) -> _Run:
+        world = World(entropy)
+        return cls(world, world.namespace())
+
+    def execute(self, index: int, source: str) -> None:
+        """Execute a cell, unless one has failed."""
+        tree = parse_cell(source).tree
+        assert tree is not None, source
+        try:
+            exec(compile(tree, f"cell {index}", "exec"), self.names)  # noqa: S102  # the notebook
+        except Exception as error:  # of any kind
+            self.failed = index, type(error).__name__
+
+    def outcome(self) -> Outcome:
+        seen: dict[int, int] = {}
+        names = self.names
+        return Outcome(
+            failed=self.failed,
+            printed=tuple(self.world.printed),
+            written=tuple(self.world.written),
+            variables={
+                name: _structure(names[name], seen)
+                for name in sorted(names)
+                if name != "__builtins__"
+            },
+        )
+
+
 def run_whole(cells: Sequence[str], injection: int, trial: Trial) -> Outcome:
     """Execute all cells, with all parameters assigned in the place where papermill does it."""
-    world = World(trial.number)
-    return _run(cells, world, lambda index, names: _assign(names, trial.values, index == injection))
+    run = _Run.begin(trial.number)
+    for index, source in enumerate([*cells, ""]):
+        if index == injection and run.failed is None:
+            run.names.update(trial.values)
+        if run.failed is None:
+            run.execute(index, source)
+    return run.outcome()
 
 
 def run_by_stages(cells: Sequence[str], tree: StageTree, trial: Trial) -> Outcome:
@@ -102,47 +145,48 @@ def run_by_stages(cells: Sequence[str], tree: StageTree, trial: Trial) -> Outcom
     To execute what a stage did before a branch again is the same as to fork there, since all that
     could differ is in the world.
     """
-    stages = tree.stages_of(trial.number)
-    world = World(SHARED)
-
-    def before(index: int, names: dict[str, Any]) -> None:
-        for stage in stages:
-            if stage.first <= index < stage.after and len(stage.trials) == 1:
-                world.become(trial.number)
-            if stage.assigned_before == index and (index < stage.after or not stage.children):
-                names.update(stage.assigned)
-
-    return _run(cells, world, before)
+    run = _Run.begin(SHARED)
+    for stage in tree.stages_of(trial.number):
+        _execute_stage(run, cells, stage)
+    return run.outcome()
 
 
-def _assign(names: dict[str, Any], values: Mapping[str, object], now: bool) -> None:
-    if now:
-        names.update(values)
+def _execute_stage(run: _Run, cells: Sequence[str], stage: Stage) -> None:
+    if len(stage.trials) == 1:
+        run.world.become(stage.trials[0])
+    for index in range(stage.first, stage.after + 1):
+        if index == stage.assigned_before and run.failed is None:
+            run.names.update(stage.assigned)
+        if index < stage.after and run.failed is None:
+            run.execute(index, cells[index])
 
 
-def _run(
-    cells: Sequence[str], world: World, before: Callable[[int, dict[str, Any]], None]
-) -> Outcome:
-    names = world.namespace()
-    failed = None
-    for index, source in enumerate([*cells, ""]):
-        before(index, names)
-        tree = parse_cell(source).tree
-        assert tree is not None, source
-        try:
-            exec(compile(tree, f"cell {index}", "exec"), names)  # noqa: S102  # the notebook
-        except Exception as error:  # of any kind
-            failed = index, type(error).__name__
-            break
-    seen: dict[int, int] = {}
-    return Outcome(
-        failed=failed,
-        printed=tuple(world.printed),
-        written=tuple(world.written),
-        variables={
-            name: _structure(names[name], seen) for name in sorted(names) if name != "__builtins__"
-        },
-    )
+def run_by_forks(cells: Sequence[str], tree: StageTree) -> Mapping[int, Outcome]:
+    """Execute each stage once, and fork the process where trials branch."""
+    run = _Run.begin(SHARED)
+    return _forked(run, cells, tree.root)
+
+
+def _forked(run: _Run, cells: Sequence[str], stage: Stage) -> Mapping[int, Outcome]:
+    _execute_stage(run, cells, stage)
+    if not stage.children:
+        outcome = run.outcome()
+        return dict.fromkeys(stage.trials, outcome)
+    found: dict[int, Outcome] = {}
+    for child in stage.children:
+        receiving, sending = os.pipe()
+        process = os.fork()
+        if process == 0:
+            try:
+                with os.fdopen(sending, "wb") as pipe:
+                    pickle.dump(_forked(run, cells, child), pipe)
+            finally:
+                os.kill(os.getpid(), signal.SIGKILL)  # it runs none of the test's own exits
+        os.close(sending)
+        with os.fdopen(receiving, "rb") as pipe:
+            found |= pickle.load(pipe)  # noqa: S301  # from its own child
+        os.waitpid(process, 0)
+    return found
 
 
 def _plain(value: object) -> object:
