@@ -27,6 +27,7 @@ from .code_events import (
 )
 from .effect_rules import FRAME_READERS, READS_AT_ONCE
 from .local_names import Scopes, imported_names
+from .syntax_tree import child_nodes, syntax_nodes
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 _ADDRESS: Final = re.compile(r"(?:https?|s3|gs|ftp|hf)://\S")
@@ -60,7 +61,7 @@ class _Walker:
             self.children(node)
 
     def children(self, node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
+        for child in child_nodes(node):
             self.visit(child)
 
     def all(self, nodes: Sequence[ast.AST | None]) -> None:
@@ -70,12 +71,12 @@ class _Walker:
 
     def block(self, statements: Sequence[ast.stmt], *, definite: bool) -> None:
         """Visit statements that run one after the other."""
-        for statement in statements:
-            value = getattr(statement, "value", None)
-            simple = isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign)
-            self.definite = value if definite and simple else None
+        for number, statement in enumerate(statements):
+            called = _called_value(statement) if definite else None
+            if called is not None and self.deferred:
+                definite = not any(map(_may_leave, statements[:number]))
+            self.definite = called if definite else None
             self.visit(statement)
-            definite = definite and not (self.deferred and _may_leave(statement))
         self.definite = None
 
     # -- names ------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ class _Walker:
             return
         with self.collected() as events:
             self.visit(node)
-        simple = not any(isinstance(each, ast.Call) for each in ast.walk(node))
+        simple = not any(isinstance(each, ast.Call) for each in syntax_nodes(node))
         for event in events:
             if isinstance(event, Mention) and simple:
                 event = Mention(root=event.root, line=event.line, path=event.path, inert=True)  # noqa: PLW2901
@@ -428,15 +429,26 @@ class _Walker:
 
 def _methods(node: ast.ClassDef) -> frozenset[str]:
     functions = ast.FunctionDef | ast.AsyncFunctionDef
-    return frozenset(each.name for each in ast.walk(node) if isinstance(each, functions))
+    return frozenset(each.name for each in syntax_nodes(node) if isinstance(each, functions))
+
+
+def _called_value(statement: ast.stmt) -> ast.Call | None:
+    """Return the call that a statement consists of, or assigns."""
+    match statement:
+        case ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call):
+            return call
+        case ast.AnnAssign(value=ast.Call() as call):
+            return call
+        case _:
+            return None
 
 
 def _may_leave(statement: ast.stmt) -> bool:
-    return any(isinstance(each, ast.Return | ast.Raise) for each in ast.walk(statement))
+    return any(isinstance(each, ast.Return | ast.Raise) for each in syntax_nodes(statement))
 
 
 def _yields(node: ast.AST) -> bool:
-    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node))
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in syntax_nodes(node))
 
 
 def _arguments(arguments: ast.arguments) -> list[ast.arg]:
@@ -464,7 +476,7 @@ def _words(nodes: Sequence[ast.expr]) -> frozenset[str]:
     return frozenset(
         word
         for node in nodes
-        for each in ast.walk(node)
+        for each in syntax_nodes(node)
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
         for word in _WORD.findall(each.value)
     )

@@ -343,6 +343,15 @@ RANDOM_OPTIONS: Final = names("shuffle probability solver selection sample_size 
 """Arguments with which other names of scikit-learn and PyTorch may draw numbers."""
 SEED_ARGUMENTS: Final = names("random_state seed generator rng key")
 """Arguments that make a call independent of the generator of its library."""
+_FIXED_OF_TORCH = names(
+    """
+    Sequential ModuleList ModuleDict ReLU LeakyReLU GELU SiLU ELU Sigmoid Tanh Softmax LogSoftmax
+    Flatten Unflatten Identity MaxPool1d MaxPool2d AvgPool1d AvgPool2d AdaptiveAvgPool1d
+    AdaptiveAvgPool2d AdaptiveMaxPool2d BatchNorm1d BatchNorm2d LayerNorm GroupNorm Upsample
+    Parameter utils
+    """
+)
+"""Of torch.nn's names, those that draw no numbers; neither do the losses."""
 _RANDOM_TRANSFORMS = (
     "Random", "ColorJitter", "GaussianNoise", "AutoAugment", "RandAugment", "TrivialAugment",
     "AugMix", "Elastic", "MixUp", "CutMix",
@@ -351,15 +360,17 @@ _RANDOM_TRANSFORMS = (
 
 def effect_of_path(path: str) -> Effect:
     """Return the effect of a dotted name of a module, such as ``numpy.random.rand``."""
+    last = path.rpartition(".")[2]
+    if path.startswith("torch.nn.") and (last in _FIXED_OF_TORCH or last.endswith("Loss")):
+        return PURE
     known = path
     while known:
         if known in RULES:
             return RULES[known]
         known = known.rpartition(".")[0]
-    root, _, last = path.partition(".")
+    root = path.partition(".")[0]
     if root not in PURE_MODULES:
         return UNKNOWN
-    last = path.rpartition(".")[2]
     if root == "sklearn" and last in _RANDOM_OF_SKLEARN:
         return RANDOM_NUMPY
     if root == "sklearn" and last.startswith("fetch_"):

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from .syntax_tree import child_nodes
+
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSION = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -131,7 +133,7 @@ def _collect_one(node: ast.AST, found: LocalNames, outside: set[str]) -> None:
         case _:
             if captured := _captured(node):
                 found.bound.add(captured)
-            _collect(ast.iter_child_nodes(node), found, outside)
+            _collect(child_nodes(node), found, outside)
 
 
 def _captured(node: ast.AST) -> str | None:
@@ -162,5 +164,5 @@ def _collect_walrus(node: ast.AST, found: LocalNames) -> None:
         return
     if isinstance(node, ast.NamedExpr):
         found.bound.add(node.target.id)
-    for child in ast.iter_child_nodes(node):
+    for child in child_nodes(node):
         _collect_walrus(child, found)

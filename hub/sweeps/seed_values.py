@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import Final
 
 from .effect_rules import names
+from .syntax_tree import syntax_nodes
 
 _NEVER_NONE: Final = names(
     """
@@ -31,16 +32,16 @@ def certain_names(trees: Iterable[ast.AST], optional: frozenset[str]) -> frozens
     Args:
         optional: names that may be None for another reason: parameters that a trial sets to null.
     """
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    found = [node for tree in trees for node in syntax_nodes(tree)]
     bindings = _Bindings()
-    for node in nodes:
+    for node in found:
         if isinstance(node, _FUNCTION):
             bindings.functions.setdefault(node.name, []).append(node)
         elif isinstance(node, ast.ClassDef):
             inits = [each for each in node.body if isinstance(each, _FUNCTION)]
             own = bindings.functions.setdefault(node.name, [])
             own += [each for each in inits if each.name == "__init__"]
-    for node in nodes:
+    for node in found:
         bindings.add(node)
     certain = set(bindings.values) - bindings.uncertain - optional
     while True:
