@@ -13,6 +13,9 @@ from ....hub.attempts.output_limits import OutputLimits, format_size
 from ....hub.attempts.spec import WORK, AttemptSpec
 from .outcome_messages import StartFailed
 
+_FOLDER: Final = 0o755
+_MOST_OPEN: Final = 0o755
+_LEAST_OPEN: Final = 0o600
 _MAX_READ: Final = 1 << 20
 """tarfile reads files in smaller pieces; only a malicious header needs more."""
 
@@ -69,7 +72,12 @@ def unpack(archive: Path, target: Path, limits: OutputLimits) -> None:
                 raise StartFailed(
                     f"the uploaded folder is larger than {format_size(limits.archive)} unpacked"
                 )
-            tar.extract(entry, target, filter="data")
+            # Python before 3.11.4, as in Debian 12, has no filters; this one sets the same modes.
+            entry.mode = _FOLDER if entry.isdir() else entry.mode & _MOST_OPEN | _LEAST_OPEN
+            if hasattr(tarfile, "data_filter"):
+                tar.extract(entry, target, filter="data")
+            else:
+                tar.extract(entry, target)
 
 
 class _BoundedGzip(gzip.GzipFile):
