@@ -51,6 +51,7 @@ class DockerEngine:
     data: its data folder, if it is not the one that is kept between runs.
     options: further options of ``dockerd``.
     within: a command that runs ``dockerd`` elsewhere, such as in another network namespace.
+    live_restore: whether its containers outlive it, which excludes a swarm.
     alone: whether no other test uses it, so that a test may kill it.
     """
 
@@ -59,6 +60,7 @@ class DockerEngine:
     data: Path | None = None
     options: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
+    live_restore: bool = True
     alone: bool = False
     process: subprocess.Popen[bytes] | None = None
 
@@ -83,7 +85,7 @@ class DockerEngine:
                     *("--pidfile", str(self.folder / "docker.pid")),
                     *("--host", self.url),
                     *("--bridge", "none"),
-                    "--live-restore",
+                    *(["--live-restore"] if self.live_restore else []),
                     *self.options,
                 ],
                 stdout=log,

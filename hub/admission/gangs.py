@@ -70,7 +70,8 @@ def gang_of(body: JobIn, check_command: CheckCommand, support: GangSupport) -> J
     if not support.across_nodes:
         if arrangement is Arrangement.SPREAD:
             raise InvalidInput(
-                "On this site the members of a job share a network only on one node.",
+                "On this site the members of a job share a network only on one node."
+                + sentence(support.why_one_node),
                 accepted="Choose the arrangement 'node' or 'pack'.",
                 field="arrangement",
             )
@@ -101,13 +102,19 @@ def gang_fields(gang: JobGang) -> dict[str, object]:
 
 
 def check_layout(
-    gang: JobGang, pool: Iterable[Device], *, model: str | None, usable: frozenset[str] | None
+    gang: JobGang,
+    pool: Iterable[Device],
+    *,
+    model: str | None,
+    usable: frozenset[str] | None,
+    why_one_node: str = "",
 ) -> None:
     """Refuse a gang that would not fit if all devices worked and were free.
 
     Args:
         model: the required device model; None for any.
         usable: models that the group may use; None for all.
+        why_one_node: why the engine cannot connect nodes, if that is why one node is required.
 
     Raises:
         OverMaximum: the nodes can never hold the minimum number of members.
@@ -129,8 +136,15 @@ def check_layout(
             field="roles",
         )
     raise OverMaximum(
-        _LAYOUT_REASONS[gang.arrangement], accepted=_most(gang, devices, model), field="roles"
+        _LAYOUT_REASONS[gang.arrangement] + sentence(why_one_node),
+        accepted=_most(gang, devices, model),
+        field="roles",
     )
+
+
+def sentence(text: str) -> str:
+    """Return a sentence that follows another one; nothing for nothing."""
+    return f" {text}" if text else ""
 
 
 _LAYOUT_REASONS = {

@@ -42,8 +42,12 @@ def admit(
     kind: Kind = Kind.JOB,
     preemptible: bool = False,
     gang: JobGang | None = None,
+    why_one_node: str = "",
 ) -> None:
     """Refuse a request that could never run with the present groups and devices.
+
+    Args:
+        why_one_node: why the members must be on one node, if the engine requires it.
 
     Raises:
         InvalidInput: a number is out of range.
@@ -66,7 +70,8 @@ def admit(
         several_nodes=gang is not None,
     )
     if gang is not None:
-        check_layout(gang, pool, model=model, usable=GroupTree(groups).models(group))
+        usable = GroupTree(groups).models(group)
+        check_layout(gang, pool, model=model, usable=usable, why_one_node=why_one_node)
 
 
 def total_devices(gang: JobGang) -> int:

@@ -83,7 +83,8 @@ class RequestFactory:
         owner = who.name
         if body.notebook:
             body = body.model_copy(update={"notebook": as_notebook(body.notebook)})
-        gang = gang_of(body, check_command, self.backend.gangs)
+        support = self.backend.gangs
+        gang = gang_of(body, check_command, support)
         checked_notebook = _checked_notebook(body) if body.notebook else None
         if gang is not None:
             spec = _roles(body, gang)
@@ -109,6 +110,7 @@ class RequestFactory:
             model=body.model,
             preemptible=body.preemptible,
             gang=gang,
+            why_one_node="" if body.arrangement == "node" else support.why_one_node,
         )
         if gang is not None:
             spec = replace(spec, gang=self._with_images(group, gang))

@@ -38,6 +38,8 @@ class MemberSpec:
     Attributes:
         rank, size: its rank from 0, and the number of members, over all roles.
         number, role_size: the same within its role.
+        subnet: in which the members reach each other; empty if they do so at the addresses with
+            which they reach the service.
     """
 
     rank: int
@@ -45,6 +47,7 @@ class MemberSpec:
     role: str
     number: int
     role_size: int
+    subnet: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

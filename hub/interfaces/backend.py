@@ -35,10 +35,12 @@ class GangSupport:
     Attributes:
         most_members: of one job; 0 if members cannot reach each other at all.
         across_nodes: whether members on different nodes can reach each other.
+        why_one_node: why they cannot, as a sentence; empty where there is one node.
     """
 
     most_members: int = MAX_MEMBERS
     across_nodes: bool = True
+    why_one_node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class MemberOrder:
         size: number of members.
         number, role_size: rank and number of members within its role.
         output_folder: the folder for output files of the attempt, which all members share.
+        subnet: in which the members reach each other, such as ``10.192.12.0/27``; empty if they do
+            so at the addresses with which they reach the service.
     """
 
     rank: int
@@ -72,6 +76,7 @@ class MemberOrder:
     number: int
     role_size: int
     output_folder: Path
+    subnet: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +181,9 @@ class Backend(ImageSource, Protocol):
 
     name: str
     keeps_inside: bool
-    gangs: GangSupport
+
+    @property
+    def gangs(self) -> GangSupport: ...
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the nodes that devices and leases refer to; empty without nodes but this one."""

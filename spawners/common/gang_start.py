@@ -53,6 +53,7 @@ def member_spec(order: LaunchOrder) -> MemberSpec | None:
         role=member.role,
         number=member.number,
         role_size=member.role_size,
+        subnet=member.subnet,
     )
 
 

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -43,6 +44,7 @@ from ..common.in_flight_starts import InFlightStarts
 from ..local.backend import LocalBackend
 from .containers.job_spec import Jobs, was_claimed
 from .containers.networks import MOST_MEMBERS
+from .containers.swarm_networks import overlay_name
 from .containers.template import name_of
 from .engine import cdi
 from .engine.client import START_SECONDS
@@ -51,6 +53,7 @@ from .nodes.cpu_meter import ContainerCpuMeter
 from .nodes.devices import Devices
 from .nodes.learned_packages import LearnedPackages
 from .nodes.node import Node, Survey, SurveyedContainer
+from .nodes.swarm import Swarm
 from .nodes.warm_pool import WarmPool
 
 log = logging.getLogger(__name__)
@@ -72,7 +75,6 @@ class DockerBackend:
 
     name = "docker"
     keeps_inside = True
-    gangs = GangSupport(most_members=MOST_MEMBERS, across_nodes=False)
 
     def __init__(self, settings: BackendSettings, *, limits: OutputLimits | None = None) -> None:
         if settings.docker is None:
@@ -84,6 +86,9 @@ class DockerBackend:
         self._jobs = Jobs(settings=settings, options=options, limits=limits or OutputLimits())
         self._nodes = {host.node: Node(host, settings, options) for host in options.hosts}
         here = next(iter(self._nodes.values()))
+        self._swarm = Swarm(
+            [node.engine for node in self._nodes.values()], settings.installation, options.subnets
+        )
         self._packages = LearnedPackages(folder=settings.state / "packages")
         self.warm = WarmPool(
             engine=here.engine,
@@ -106,6 +111,10 @@ class DockerBackend:
         """The final status of leases whose container was removed, by lease id."""
 
     # -- the pool -------------------------------------------------------------------------
+
+    @property
+    def gangs(self) -> GangSupport:
+        return self._swarm.support()
 
     def nodes(self) -> tuple[NodeState, ...]:
         ready = self.warm.ready_count()
@@ -168,12 +177,13 @@ class DockerBackend:
                 raise BackendFailed(f"The container could not be prepared: {error}.") from error
 
     def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
-        """Start all containers of a gang, on the one node of its lease.
+        """Start all containers of a gang; if they are on several nodes, first their network.
 
         Member 0 last: the folder for output files is in its own, where it could replace the folder
         by a link before the engine mounts it into the other containers. All members wait for each
         other, but Python executes files of the owner's home when it starts.
         """
+        orders = self._with_network(orders)
         try:
             for order in orders:
                 self._jobs.prepare(order)
@@ -181,6 +191,24 @@ class DockerBackend:
             raise BackendFailed(f"The containers could not be prepared: {error}.") from error
         first, *others = orders
         return start_members(self, [*others, first])
+
+    def _with_network(self, orders: Sequence[LaunchOrder]) -> Sequence[LaunchOrder]:
+        """Return the orders with the subnet of the members' network, if they are on several nodes.
+
+        Raises:
+            BackendFailed: the nodes have no network between them.
+            Unavailable: an engine does not answer.
+        """
+        nodes = sorted({self._node_for(order).name for order in orders})
+        if len(nodes) == 1:
+            return orders
+        lease_id, _ = split_member_id(orders[0].lease_id)
+        subnet = self._swarm.ensure(orders[0].owner, lease_id, nodes)
+        return [
+            replace(order, member=replace(order.member, subnet=subnet))
+            for order in orders
+            if order.member is not None
+        ]
 
     def _launch(self, node: Node, order: LaunchOrder) -> Handle:
         node.require_firewall(START_SECONDS)
@@ -220,6 +248,9 @@ class DockerBackend:
         body = self._jobs.body(order, image=image, network=network, cdi=by_name)
         container = engine.create(name_of(self._settings.installation, order.lease_id), body)
         try:
+            if order.member is not None and order.member.subnet:
+                lease_id, _ = split_member_id(order.lease_id)
+                engine.connect(container, overlay_name(self._settings.installation, lease_id))
             engine.start(container)
             found = engine.inspect(container)
         except BackendFailed:
@@ -350,18 +381,17 @@ class DockerBackend:
         self.warm.release_memory()
 
     def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
+        duties: list[Callable[[], None]] = []
         for node in self._nodes.values():
-            duties: list[Callable[[], None]] = [
-                partial(self._remove_orphans_of, node, live),
-                node.networks.remove_unused,
-            ]
+            duties += [partial(self._remove_orphans_of, node, live), node.networks.remove_unused]
             if node.engine is self.warm.engine:
                 duties.append(self.warm.maintain)
-            for duty in duties:
-                try:
-                    duty()
-                except (BackendFailed, Unavailable) as error:
-                    log.warning("%s", error)
+        duties += [self._swarm.refresh_if_old, partial(self._swarm.remove_unused, live)]
+        for duty in duties:
+            try:
+                duty()
+            except (BackendFailed, Unavailable) as error:
+                log.warning("%s", error)
 
     def _remove_orphans_of(self, node: Node, live: Callable[[], Collection[str]]) -> None:
         for lease, seen in orphans.orphan_containers(node, live):

@@ -19,10 +19,12 @@ from .containers.networks import Networks
 from .containers.subnets import free_range, has_address, used_networks
 from .containers.template import LABEL, lease_of
 from .doctor.doctor import Doctor
+from .doctor.swarm_check import several_nodes
 from .engine.client import DockerClient, ListedContainer
 from .engine.images import images_on, tools_image
 from .nodes.node import firewall_rules
 from .nodes.orphans import keep_log
+from .nodes.swarm import Swarm
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class DockerHostSetup:
         self._settings = settings
         self._options = options
         self._engines = tuple(DockerClient(host) for host in options.hosts)
+        self._swarm = Swarm(self._engines, settings.installation, options.subnets)
 
     def prepare(self, subnets: str) -> Addresses:
         engine, address = self._engines[0], self._options.address
@@ -79,6 +82,7 @@ class DockerHostSetup:
     def clear(self) -> None:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):
             self._clear(engine, host)
+        self._swarm.remove_all()
         late_mounts_of(self._settings).release()
         release(self._settings.state / "homes")
 
@@ -93,12 +97,16 @@ class DockerHostSetup:
                 keep_log(engine, container, self._settings.state)
                 engine.remove(container.id)
         for network in engine.networks(f"{LABEL}={self._settings.installation}"):
-            engine.remove_network(network.id)
+            if not network.overlay:
+                engine.remove_network(network.id)
         self._remove_firewall(engine, host)
 
     def findings(self) -> Iterator[Finding]:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):
             yield from Doctor(engine=engine, host=host, settings=self._settings).findings()
+        if len(self._engines) > 1:
+            self._swarm.refresh()
+            yield several_nodes(self._swarm.connection())
 
     def _remove_firewall(self, engine: DockerClient, host: DockerHost) -> None:
         """Remove the firewall; call it last, when no container is left."""

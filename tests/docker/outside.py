@@ -25,6 +25,7 @@ ADDRESS = "198.51.100.2"
 PORT = 8888
 NEAR, FAR = "198.51.100.9", "198.51.100.10"
 """This machine, as another one of the pool reaches it, and that other one."""
+HERE_NETWORK = "/proc/self/ns/net"
 _OURS = "198.51.100.1"
 _SEARCHED = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 
@@ -42,7 +43,7 @@ def outside_host(api: docker.APIClient, image: str) -> Iterator[None]:
     try:
         api.start(server)
         pid = api.inspect_container(server)["State"]["Pid"]
-        _cable(f"/proc/{pid}/ns/net", _OURS, ADDRESS)
+        cable(HERE_NETWORK, f"/proc/{pid}/ns/net", _OURS, ADDRESS)
         yield
     finally:
         # The cable goes with the network at its other end.
@@ -58,7 +59,7 @@ def far_machine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
     name = f"carrel-{secrets.token_hex(4)}"
     network = f"/run/netns/{name}"
     need("docker", shutil.which("dockerd"), "another machine needs dockerd")
-    _ip("netns", "add", name)
+    ip("netns", "add", name)
     # A socket's path is short: pytest's own folders are not.
     with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
         engine = DockerEngine(
@@ -68,14 +69,14 @@ def far_machine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
             within=("nsenter", f"--net={network}"),
         )
         try:
-            _cable(network, NEAR, FAR)
+            cable(HERE_NETWORK, network, NEAR, FAR)
             engine.start()
             engine.load(first, image)
             yield engine
         finally:
             engine.stop()
             unmount(Path(folder))
-            _ip("netns", "delete", name)
+            ip("netns", "delete", name)
 
 
 @contextmanager
@@ -92,27 +93,24 @@ def two_machines(
         yield made
 
 
-def _cable(network: str, ours: str, theirs: str) -> None:
-    """Between this machine and another network, with an address at each end."""
+def cable(here: str, there: str, ours: str, theirs: str) -> None:
+    """Connect two network namespaces, by path, with an address at each end."""
     wanted = ipaddress.ip_network(f"{ours}/30", strict=False)
     used = [each for each in routes(Path("/proc/net/route").read_text()) if each.overlaps(wanted)]
     need(
         "docker", not used, f"{wanted} is to be a cable, and this machine reaches {used} otherwise"
     )
-    here, there = (f"ct{end}{secrets.token_hex(4)}" for end in "ab")
-    _ip("link", "add", here, "type", "veth", "peer", "name", there)
-    _ip("link", "set", there, "netns", network)
-    _ip("addr", "add", f"{ours}/30", "dev", here)
-    _ip("link", "set", here, "up")
-    for words in (
-        ("addr", "add", f"{theirs}/30", "dev", there),
-        ("link", "set", there, "up"),
-        ("link", "set", "lo", "up"),
-    ):
-        _ip(*words, within=("nsenter", f"--net={network}"))
+    ends = [f"ct{end}{secrets.token_hex(4)}" for end in "ab"]
+    ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+    for end, network, address in zip(ends, (here, there), (ours, theirs), strict=True):
+        within = ("nsenter", f"--net={network}")
+        ip("link", "set", end, "netns", network)
+        ip("addr", "add", f"{address}/30", "dev", end, within=within)
+        for name in (end, "lo"):
+            ip("link", "set", name, "up", within=within)
 
 
-def _ip(*words: str, within: tuple[str, ...] = ()) -> None:
+def ip(*words: str, within: tuple[str, ...] = ()) -> None:
     program = shutil.which("ip", path=_SEARCHED)
     need("docker", os.geteuid() == 0 and program, "a network of its own needs iproute2 and root")
     subprocess.run([*within, str(program), *words], check=True)

@@ -3,7 +3,9 @@
 A container can reach the hub and the service at their address, the internet if its network allows
 it, and nothing else: no other port of its host, no other container, no cloud metadata service, and
 no network that the site blocks. The members of a gang can reach each other, on a bridge of their
-own. A container of the base image in the host's network writes the
+own. Across nodes they have an overlay network, which no packet of another container enters: port
+4789, at which a host takes packets for overlay networks of a swarm without asking who sends them,
+is closed to containers. A container of the base image in the host's network writes the
 table, so that this works for an engine on another machine and for a service that is not root.
 """
 
@@ -16,7 +18,7 @@ from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.records.json_value import Json
-from ..engine.client import DockerClient
+from ..engine.client import VXLAN_PORT, DockerClient
 from .networks import GANG_INSIDE, GANG_OUTSIDE, INSIDE, MOST_GANGS, OUTSIDE
 from .template import KIND, LABEL, SESSION_PORT
 
@@ -83,6 +85,7 @@ def ruleset(rules: FirewallRules) -> str:
         "  chain to_elsewhere {",
         "    ct state established,related accept",
         f"    {service}",
+        f"    udp dport {VXLAN_PORT} drop",
         f"    iifname . oifname {{ {_within_gangs(rules.installation)} }} accept",
         f"    oifname {{ {any_bridge} }} drop",
         *(f"    {_family(network)} daddr {network} drop" for network in blocked),

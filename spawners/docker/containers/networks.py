@@ -3,7 +3,8 @@
 Containers of a user cannot reach each other. The members of a gang have a network of their own, in
 which they can.
 
-Every network is a bridge with a small subnet of the installation's range. The firewall filters the
+Every network is a bridge with a small subnet of the installation's range, of which the last quarter
+is for networks across nodes (``swarm_networks``). The firewall filters the
 traffic between bridges. It matches their names: ``crl`` for networks with access to the internet or
 ``crn`` for those without, followed by the installation; those of gangs begin with ``crg`` and
 ``crh``.
@@ -35,6 +36,8 @@ MOST_GANGS: Final = 255
 """Number of networks of gangs on one engine: the firewall lists them all."""
 MOST_MEMBERS: Final = (1 << (32 - PREFIX_LENGTH)) - 3
 """Number of containers in a network: without its two special addresses and its gateway."""
+_SMALLEST_SHARED: Final = 8
+"""Number of subnets from which on a range has networks across nodes."""
 _TRIES = 20
 _SETTLED_SECONDS = 60.0
 """A new network is kept this long for its first container."""
@@ -163,7 +166,8 @@ class Networks:
     # -- private --------------------------------------------------------------------------
 
     def _own(self) -> tuple[Network, ...]:
-        return self.engine.networks(f"{LABEL}={self.installation}")
+        found = self.engine.networks(f"{LABEL}={self.installation}")
+        return tuple(network for network in found if not network.overlay)
 
     def _remove_duplicates(self, same: list[Network]) -> None:
         """Keep one of several networks with the same name; every process keeps the same one.
@@ -210,7 +214,9 @@ class Networks:
 
     @property
     def _count(self) -> int:
-        return (1 << (PREFIX_LENGTH - self._range.prefixlen)) - 1
+        total = 1 << (PREFIX_LENGTH - self._range.prefixlen)
+        across = total // 4 if total >= _SMALLEST_SHARED else 0
+        return total - across - 1
 
     def _subnet(self, number: int) -> ipaddress.IPv4Network:
         first = int(self._range.network_address) + (number << (32 - PREFIX_LENGTH))

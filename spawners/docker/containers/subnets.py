@@ -13,7 +13,7 @@ from ..engine.client import DockerClient
 
 POOL: Final = ipaddress.IPv4Network("10.192.0.0/10")
 RANGE: Final = 20
-"""Prefix length of an installation's range: 255 networks of 13 containers each."""
+"""Prefix length of an installation's range: 191 networks of 13 containers each."""
 _ROUTES: Final = Path("/proc/net/route")
 
 

@@ -50,7 +50,16 @@ def version(finding: FindingFactory, info: Info) -> Finding:
 
 def settings(finding: FindingFactory, info: Info) -> Iterator[Finding]:
     """Yield warnings about settings of the engine that work but are not recommended."""
-    if not info.get("LiveRestoreEnabled"):
+    swarm = info.get("Swarm")
+    if isinstance(swarm, dict) and swarm.get("LocalNodeState") == "active":
+        yield finding(
+            "live-restore",
+            Severity.WARNING,
+            "A restart of the engine ends every session and job there: in a swarm it cannot keep "
+            "them running.",
+            "Drain the node before you restart its engine: carrel pool drain NODE.",
+        )
+    elif not info.get("LiveRestoreEnabled"):
         yield finding(
             "live-restore",
             Severity.WARNING,

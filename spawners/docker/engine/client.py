@@ -27,6 +27,8 @@ from ....hub.records.utilization import ProcessReading
 
 SECONDS: Final = 5.0
 START_SECONDS: Final = 30.0
+VXLAN_PORT: Final = 4789
+"""UDP port of overlay networks by default."""
 _EXIT_BY_SIGNAL: Final = 128
 _SHORT = 300
 _CONFLICT = 409
@@ -87,6 +89,23 @@ class Network:
     labels: Mapping[str, str]
     subnets: tuple[str, ...]
     created: float
+    overlay: bool = False
+    """Whether it connects the nodes of a swarm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwarmState:
+    """What an engine knows of its swarm.
+
+    Attributes:
+        node_id: its id in the swarm; empty if it is in none.
+        nodes: ids of all nodes of the swarm; empty unless the engine is a manager.
+        data_port: the UDP port of overlay networks; 0 unless the engine is a manager.
+    """
+
+    node_id: str = ""
+    nodes: frozenset[str] = frozenset()
+    data_port: int = 0
 
 
 class DockerClient:
@@ -270,6 +289,29 @@ class DockerClient:
                 labels=dict(labels),
             )
 
+    def create_overlay(self, name: str, *, subnet: str, labels: Mapping[str, str]) -> None:
+        """Create a network across the nodes of the swarm, without a way to anything else.
+
+        Only a manager can. The swarm assigns the subnet a moment later.
+
+        Raises:
+            NameTaken: a network has this name.
+        """
+        with self._calling(START_SECONDS) as client:
+            client.create_network(
+                name,
+                driver="overlay",
+                ipam=docker.types.IPAMConfig(pool_configs=[docker.types.IPAMPool(subnet=subnet)]),
+                internal=True,
+                attachable=True,
+                labels=dict(labels),
+            )
+
+    def connect(self, container: str, network: str) -> None:
+        """Connect a container to one more network."""
+        with self._calling(START_SECONDS) as client:
+            client.connect_container_to_network(container, network)
+
     def change_network(self, container: str, *, out_of: str, into: str) -> None:
         """Connect a running container to another network."""
         with self._calling(START_SECONDS) as client:
@@ -301,6 +343,24 @@ class DockerClient:
     def info(self) -> Mapping[str, Json]:
         with self._calling() as client:
             return cast(Mapping[str, Json], client.info())
+
+    def swarm(self) -> SwarmState:
+        """Return what the engine knows of its swarm.
+
+        Raises:
+            BackendFailed: it is a manager, but the swarm has too few managers that answer.
+        """
+        with self._calling() as client:
+            found = client.info().get("Swarm") or {}
+            if found.get("LocalNodeState") != "active":
+                return SwarmState()
+            if not found.get("ControlAvailable"):
+                return SwarmState(node_id=found["NodeID"])
+            return SwarmState(
+                node_id=found["NodeID"],
+                nodes=frozenset(node["ID"] for node in client.nodes()),
+                data_port=int((found.get("Cluster") or {}).get("DataPathPort") or VXLAN_PORT),
+            )
 
     def images(self, label: str) -> tuple[Mapping[str, Json], ...]:
         """Return the images with a label as the engine lists them, the newest first."""
@@ -426,4 +486,5 @@ def _network(found: Mapping[str, Any]) -> Network:  # Any: JSON of the engine
         labels=dict(found.get("Labels") or {}),
         subnets=tuple(pool["Subnet"] for pool in pools if pool.get("Subnet")),
         created=seconds_of(found["Created"]),
+        overlay=found.get("Driver") == "overlay",
     )

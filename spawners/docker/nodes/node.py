@@ -225,8 +225,10 @@ class Node:
 
 
 def firewall_rules(installation: str, options: DockerOptions, host: DockerHost) -> FirewallRules:
-    """Return the rules of a machine; containers may not reach published ports of machines."""
-    machines = tuple(machine.address for machine in options.hosts if machine.address)
+    """Return the rules of a machine; containers may reach no other port of machines of the pool."""
+    machines = [machine.address for machine in options.hosts if machine.address]
+    if host.address:
+        machines.append(options.internal_ip)
     return FirewallRules(
         installation=installation,
         address=options.internal_ip,

@@ -1,11 +1,14 @@
 """Join the other members of a gang: report an address, and wait until all have done so.
 
 Programs find the others by the variables that PyTorch, Lightning and torchrun read. ``torchrun``
-takes its options from ``PET_…``; options on its command line have precedence.
+takes its options from ``PET_…``; options on its command line have precedence. Where the members
+have a network beside the one to the service, the libraries for collective operations learn which
+interface is on it: they would take the first one, at which other nodes do not reach the member.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import socket
@@ -33,7 +36,7 @@ def join(order: AttemptSpec, member: MemberSpec, service: AttemptClient) -> Mapp
         Fenced, Rejected: the service refused the member.
         Away: the service did not answer.
     """
-    address = own_address(order.service_url)
+    address = address_in(member.subnet) if member.subnet else own_address(order.service_url)
     process = psutil.Process()
     body = {
         "pid": os.getpid(),
@@ -45,9 +48,12 @@ def join(order: AttemptSpec, member: MemberSpec, service: AttemptClient) -> Mapp
     while True:
         found = json.loads(service.call_until_answered("join", body))
         if found["ready"]:
-            return environment(
-                member, tuple(found["addresses"]), found["port"], len(order.device_ids)
-            )
+            return {
+                **environment(
+                    member, tuple(found["addresses"]), found["port"], len(order.device_ids)
+                ),
+                **(interface_environment(interface_of(address)) if member.subnet else {}),
+            }
         if pause == _FIRST_PAUSE:
             log_line("waiting for the other members")
         time.sleep(pause)
@@ -83,6 +89,40 @@ def environment(
         "PET_MASTER_ADDR": master,
         "PET_MASTER_PORT": str(port),
     }
+
+
+def interface_environment(interface: str) -> dict[str, str]:
+    """Return the variables by which libraries for collective operations choose an interface."""
+    return {
+        "GLOO_SOCKET_IFNAME": interface,
+        "TP_SOCKET_IFNAME": interface,
+        "NCCL_SOCKET_IFNAME": f"={interface}",  # eth1, but not eth10
+    }
+
+
+def interface_of(address: str) -> str:
+    """Return the name of the interface with this address, such as ``eth1``.
+
+    Raises:
+        OSError: no interface has it.
+    """
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(each.address == address for each in addresses):
+            return str(name)
+    raise OSError(f"no network interface has the address {address}")
+
+
+def address_in(subnet: str) -> str:
+    """Return the address of this host in a subnet; nothing is sent.
+
+    Raises:
+        OSError: this host has no address in it.
+    """
+    network = ipaddress.ip_network(subnet)
+    address = own_address(f"//{network[1]}")
+    if ipaddress.ip_address(address) not in network:
+        raise OSError(f"no network interface has an address in {subnet}")
+    return address
 
 
 def own_address(service_url: str) -> str:

@@ -520,10 +520,11 @@ def test_roles_that_cannot_run_are_refused_with_the_reason(
 
 
 def test_an_engine_without_a_network_between_nodes_keeps_a_gang_on_one_node(world: World) -> None:
-    world.backend.gangs = GangSupport(across_nodes=False)
+    why = "The Docker engine on far is in no swarm."
+    world.backend.gangs = GangSupport(across_nodes=False, why_one_node=why)
     made = submitted(world, gang())
     assert (made.state, made.arrangement) == ("starting", "node")
-    with pytest.raises(CarrelError, match="share a network only on one node"):
+    with pytest.raises(CarrelError, match=f"share a network only on one node. {why}"):
         JobService(world.context).submit(STUDENT1, gang(arrangement="spread"))
     world.backend.gangs = GangSupport(most_members=1)
     with pytest.raises(CarrelError, match="The job has 2 members, more than the nodes"):

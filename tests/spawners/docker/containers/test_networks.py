@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Network
 from typing import cast
 
 import pytest
 
+from carrel.hub.errors import BackendFailed
 from carrel.spawners.docker.containers.networks import Networks
+from carrel.spawners.docker.containers.swarm_networks import overlay_subnets
 from carrel.spawners.docker.containers.template import OWNER
 from carrel.spawners.docker.engine.client import DockerClient, NameTaken, Network
 
@@ -46,6 +49,28 @@ def networks(engine: Made, subnets: str = "10.192.0.0/20") -> Networks:
     return Networks(
         engine=cast(DockerClient, engine), installation="abc123", subnets=subnets, clock=lambda: NOW
     )
+
+
+def test_the_last_quarter_of_the_range_is_left_to_networks_across_nodes() -> None:
+    engine = Made()
+    made = networks(engine, "10.192.0.0/24")
+    for number in range(11):
+        made.ensure(f"student{number}")
+    (across,) = overlay_subnets("10.192.0.0/25")
+    assert across == IPv4Network("10.192.0.96/27")
+    taken = {subnet for each in engine.there for subnet in each.subnets}
+    assert taken == {f"10.192.0.{16 * number}/28" for number in range(1, 12)}
+    with pytest.raises(BackendFailed, match="are in use"):
+        made.ensure("one more")
+
+
+def test_a_network_across_nodes_is_not_taken_for_an_unused_one() -> None:
+    engine = Made()
+    made = networks(engine)
+    made.ensure("ada")
+    engine.there.append(replace(engine.there[0], id="across", name="across", overlay=True))
+    made.remove_unused(NOW + 3600)
+    assert [each.id for each in engine.there] == ["across"]
 
 
 def test_each_user_has_another_preferred_subnet() -> None:

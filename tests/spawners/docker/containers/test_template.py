@@ -194,6 +194,7 @@ def test_firewall_rules_allow_one_address_and_reject_others() -> None:
     order = [
         "ct state established,related accept",
         "ip daddr 10.1.0.1 tcp dport",
+        "udp dport 4789 drop",
         'iifname . oifname { "crgabc123-0001" . "crgabc123-0001", ',
         'oifname { "crl*", "crg*", "crn*", "crh*", "docker*", "br-*" } drop',
         "ip daddr 169.254.0.0/16 drop",
@@ -227,7 +228,7 @@ def test_services_of_a_machine_are_open_to_the_hub_and_to_no_container() -> None
     all_rules = [firewall_rules("abc123", options, host) for host in options.hosts]
     assert [(rules.guest, rules.blocked) for rules in all_rules] == [
         (False, ("10.9.0.0/16", "10.1.0.2")),
-        (True, ("10.9.0.0/16", "10.1.0.2")),
+        (True, ("10.9.0.0/16", "10.1.0.2", "10.1.0.1")),
     ]
 
 

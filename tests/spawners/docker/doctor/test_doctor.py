@@ -75,6 +75,14 @@ def test_how_containers_get_gpus(
     assert said in one.what
 
 
+def test_an_engine_in_a_swarm_cannot_keep_containers_running() -> None:
+    in_swarm: dict[str, Json] = {"Swarm": {"LocalNodeState": "active"}}
+    (one,) = engine_info.settings(found, in_swarm)
+    assert (one.verdict, "carrel pool drain" in one.mend) == (WARNING, True)
+    (other,) = engine_info.settings(found, {"Swarm": {"LocalNodeState": "inactive"}})
+    assert "daemon.json" in other.mend
+
+
 def test_homes_without_a_limit_are_a_warning_that_says_why_not() -> None:
     options = docker_options(Settings(), SiteFile())
     assert engine_info.homes(found, options, root=True).verdict is WARNING

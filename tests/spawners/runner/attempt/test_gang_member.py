@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,25 @@ def test_a_member_reports_one_address_until_all_have_joined(
         "PET_MASTER_ADDR": "10.0.0.1",
         "PET_MASTER_PORT": "4000",
     }
+
+
+def test_a_member_with_a_network_of_its_job_reports_its_address_there() -> None:
+    inside = replace(MEMBER, subnet="127.0.0.0/27")
+    service = Service(waits=0)
+    # From a host with another way to the service.
+    elsewhere = order(service_url="http://192.0.2.1/services/carrel")
+    found = gang_member.join(elsewhere, inside, service)  # type: ignore[arg-type]  # a double
+    assert service.bodies[0]["address"] == "127.0.0.1"
+    assert {name: value for name, value in found.items() if name.endswith("_IFNAME")} == {
+        "GLOO_SOCKET_IFNAME": "lo",
+        "TP_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "=lo",
+    }
+
+
+def test_a_member_outside_the_network_of_its_job_says_so() -> None:
+    with pytest.raises(OSError, match=r"has an address in 127\.9\.0\.0/27|unreachable"):
+        gang_member.address_in("127.9.0.0/27")
 
 
 def test_the_reported_port_is_free() -> None:
