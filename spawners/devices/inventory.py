@@ -175,13 +175,16 @@ class DeviceInventory:
                 "returned yet."
             )
         self._stuck.pop(plugin.name, None)
-        return subprocess.Popen(
-            [sys.executable, *command(plugin)[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        try:
+            return subprocess.Popen(
+                [sys.executable, *command(plugin)[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        except OSError as error:  # the machine is out of processes or descriptors
+            return failure(plugin, error.strerror or str(error), None)
 
     def _finish(
         self, plugin: InstalledPlugin, child: subprocess.Popen[str], deadline: float

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,6 +129,26 @@ def test_a_driver_that_hangs_takes_no_other_devices_along(driver: Driver, instal
     found = DeviceInventory("here", timeout=5).read()
     assert problems(found) == {"acme": "The Acme driver did not answer within 5 s."}
     assert models(found) == ["NVIDIA Fake"]
+
+
+def test_a_driver_whose_query_cannot_be_started_takes_no_other_devices_along(
+    driver: Driver, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver(GPUS=1)
+    install("acme", ACME.format(body=ONE_DEVICE, broken=False))
+
+    class Full(subprocess.Popen[str]):
+        def __init__(self, words: Sequence[str], **options: Any) -> None:
+            if "carrel_acme:Devices" in words:
+                raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+            super().__init__(words, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Full)
+    found = DeviceInventory("here").read()
+    assert models(found) == ["NVIDIA Fake"]
+    assert problems(found) == {
+        "acme": "The Acme driver could not be queried: Resource temporarily unavailable."
+    }
 
 
 UNUSABLE = {
