@@ -363,7 +363,8 @@ class Loop:
             log.warning("%s: %s", key, error)
         elif error is not None:
             log.error("%s failed", key, exc_info=error)
-        if key not in _QUIET:
+        # What failed is tried again, and would fail again at once.
+        if key not in _QUIET and error is None:
             self._context.notifier.notify()
 
 

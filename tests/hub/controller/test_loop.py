@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from carrel.hub.controller.loop import EXIT_GRACE, HUB_WINDOW, Loop
 from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.controller.retries import MAX_ATTEMPTS
-from carrel.hub.errors import StaleEpoch
+from carrel.hub.errors import StaleEpoch, Unavailable
 from carrel.hub.interfaces.backend import AttemptStatus, LaunchOrder
 from carrel.hub.inventory.pool import PoolQueries
 from carrel.hub.records.events import NewEvent
@@ -28,6 +28,7 @@ from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
 from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device, no_time
+from ..mortal import ManualExecutor
 from ..requests.samples import job
 from ..world import World, charged, world
 
@@ -508,3 +509,26 @@ def eventually_starting(world: World, made: RequestOut) -> None:
     deadline = time.monotonic() + 60
     while world.see(made).state != "starting":
         assert time.monotonic() < deadline
+
+
+def test_an_action_that_fails_does_not_hurry_the_next_cycle(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would fail again at once: a job can cause that by a folder in the place of its notice."""
+    made = world.running_job()
+    RequestTermination(world.context).halt(STUDENT1, made.id)
+    executor, tried = ManualExecutor(), list[object]()
+
+    def refuse(*arguments: object, **_: object) -> None:
+        tried.append(arguments)
+        raise Unavailable("The notice cannot be written.")
+
+    monkeypatch.setattr(FakeBackend, "request_checkpoint", refuse)
+    loop = Loop(world.context, node="local", decision_clock=no_time, threads=executor)
+    for _ in range(3):
+        loop.cycle()
+        before = world.context.notifier.version
+        while executor.waiting:
+            executor.work()
+    assert len(tried) == 3
+    assert world.context.notifier.version == before
