@@ -19,7 +19,7 @@ from ..config.settings import EngineKind, Settings
 from ..config.site import LOCAL_NODE, NodeTable, SiteFile
 from ..config.state_folder import StateFolder
 from ..errors import BackendFailed, Conflict, NotFound, Refused, Unavailable
-from ..files.private_file import write_private
+from ..files.private_file import rewrite
 from ..interfaces.store import Store
 from ..records.audit import AuditAction, AuditEntry
 from ..records.diagnostics import Finding, Severity
@@ -167,7 +167,7 @@ class Nodes:
             return ""
 
     def _write(self, text: str) -> None:
-        write_private(self.state.site_file, text)
+        rewrite(self.state.site_file, text)
 
     def _change(self, action: AuditAction, name: str) -> AuditEntry:
         return AuditEntry(at=time.time(), who=self.who, action=action, target=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -134,6 +135,29 @@ def test_a_machine_that_cannot_be_added(
     with pytest.raises(type(refused), match=re.escape(refused.message)):
         nodes(state, store).add(GPU2)
     assert state.site_file.read_text() == file
+
+
+def test_the_file_keeps_its_place_its_mode_and_its_owner(
+    state: StateFolder, store: Store, tmp_path: Path
+) -> None:
+    """The processes may belong to another account than the one that adds a machine."""
+    managed = tmp_path / "managed.toml"
+    managed.write_text(SITE)
+    managed.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(managed, 1000, 1000)
+    before = managed.stat()
+    state.site_file.unlink()
+    state.site_file.symlink_to(managed)
+    nodes(state, store).add(GPU2)
+    after = managed.stat()
+    assert state.site_file.readlink() == managed
+    assert listed(state) == ["gpu2"]
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
 
 
 def test_machines_that_are_checked_at_the_same_time_all_join(
