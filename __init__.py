@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from .extensions.job import Job as Job
     from .extensions.job import jobs as jobs
+    from .extensions.job import pipeline as pipeline
     from .extensions.job import run as run
     from .extensions.job import submit as submit
     from .extensions.magics.magics import load_ipython_extension as load_ipython_extension
@@ -29,6 +30,7 @@ _MODULES: Final = {
     "jobs": "extensions.job",
     "load_ipython_extension": "extensions.magics.magics",
     "run": "extensions.job",
+    "pipeline": "extensions.job",
     "submit": "extensions.job",
     "progress": "extensions.runtime.progress",
     "receipt": "extensions.runtime.receipt",

@@ -20,10 +20,12 @@ from ..hub.client import (
     Credentials,
     current_credentials,
     job_builder,
+    pipeline_file,
     roles_file,
     session_home,
 )
 from ..hub.client.job_watch import follow_all
+from ..hub.client.pipeline import submit_pipeline
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
 from ..hub.schemas import (
@@ -56,6 +58,7 @@ def submit(
     priority: Literal["opportunistic", "normal", "urgent"] = "normal",
     preemptible: bool = True,
     deadline: float | None = None,
+    after: Iterable[str | Job] = (),
     labels: Mapping[str, str] | None = None,
     kernel: str = "",
     image: str = "",
@@ -88,6 +91,8 @@ def submit(
         preemptible: whether it may be preempted for another group's guaranteed quota; it is queued
             again.
         deadline: when it should have ended, in seconds since the epoch.
+        after: jobs, or their ids, that must have succeeded before it starts; ``"ID:any"`` for one
+            that must have ended. Until then it holds nothing.
         labels: names and values of your own, to find it by.
         kernel: the kernel to use instead of the notebook's own.
         image: the image to run in, ``"torch"`` or ``"torch@sha256:…"``; `carrel images` lists them.
@@ -116,6 +121,7 @@ def submit(
     place = _working_folder(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
     limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
+    limits["after"] = [each if isinstance(each, str) else each.id for each in after]
     return _send(what | limits | dict(place.fields), group, site)
 
 
@@ -131,6 +137,7 @@ def run(
     priority: Literal["opportunistic", "normal", "urgent"] = "normal",
     preemptible: bool = True,
     deadline: float | None = None,
+    after: Iterable[str | Job] = (),
     labels: Mapping[str, str] | None = None,
     image: str = "",
     internet: bool = True,
@@ -161,6 +168,7 @@ def run(
     place = _working_folder(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
     limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
+    limits["after"] = [each if isinstance(each, str) else each.id for each in after]
     what: dict[str, object] = {
         "command": [str(word) for word in command],
         "image": image,
@@ -175,6 +183,28 @@ def run(
         what = {"internet": internet} | roles_file.read(Path(roles))
     fields = what | limits | dict(place.fields)
     return _send(fields if nodes is None else roles_file.of_nodes(nodes, fields), group, site)
+
+
+def pipeline(
+    file: str | Path, *, group: str | None = None, site: str | None = None
+) -> dict[str, Job]:
+    """Submit the jobs of a TOML file, of which some wait for others, as `carrel pipeline` does.
+
+    >>> study = carrel.pipeline("study.toml")
+    >>> study["report"].wait().state
+    'succeeded'
+
+    Returns:
+        the jobs by their names in the file, each after those that it waits for.
+
+    Raises:
+        carrel.hub.errors.CarrelError: the file is wrong, or a job was refused; none is left then.
+    """
+    found = pipeline_file.read(Path(file).expanduser())
+    client = client_of(site)
+    charged = group or job_builder.only_group(client, "group=")
+    made = submit_pipeline(client, found, group=charged, home=session_home(site))
+    return {name: Job(client, request) for name, request in made.items()}
 
 
 def jobs(

@@ -48,6 +48,9 @@ ENTRIES = {
         module=_CLIENT,
         help="Run a notebook by cron: add, list, pause, resume, run, remove.",
     ),
+    "pipeline": CommandEntry(
+        module=_CLIENT, help="Submit the jobs of a file, of which some wait for others."
+    ),
     "sweep": CommandEntry(
         module=_CLIENT, help="One notebook with many parameters: explain what trials share."
     ),

@@ -17,6 +17,7 @@ from .admin.pool import pool_command
 from .courses.courses import course_command
 from .jobs.halt import halt_command
 from .jobs.output import output_command
+from .jobs.pipeline import pipeline_command
 from .jobs.requests import cancel_command, logs_command, ps_command, queue_command, show_command
 from .jobs.resume import resume_command
 from .jobs.schedules import schedule_command
@@ -45,6 +46,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "output": output_command,
         "wait": wait_command,
         "schedule": schedule_command,
+        "pipeline": pipeline_command,
         "sweep": sweep_command,
         "session": session_command,
         "quote": quote_command,

@@ -37,6 +37,7 @@ from ..transitions import lifecycle
 from ..workflows.due_schedules import DueSchedules
 from .budget_enforcement import BudgetEnforcement
 from .clock_steps import ClockSteps
+from .dependencies import DependencyController
 from .device_faults import DeviceFaults
 from .driver_health import DriverHealth
 from .gangs import GangController
@@ -127,6 +128,7 @@ class Loop:
         self._clock_steps = ClockSteps(context, service_clock)
         self._utilization = UtilizationSampler(context)
         self._time_limits = TimeLimits(context)
+        self._dependencies = DependencyController(context)
         self._budgets = BudgetEnforcement(context)
         self._threads = threads or ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
@@ -190,6 +192,7 @@ class Loop:
         if self._memory.due("budgets", BUDGETS_EVERY, now):
             changed |= self._budgets.reconcile(pairs, now)
         changed |= self._preemption.reconcile(pairs, now)
+        changed |= self._dependencies.reconcile(now)
         changed |= self.decide()
         for key, deliver in self._preemption.deliveries(pairs):
             self._once(key, deliver)

@@ -25,6 +25,8 @@ def why_sentences(explanation: Explanation, *, yours: bool = False) -> list[str]
     ``yours``: the reader is the owner.
     """
     sentences = [wait_sentence(explanation.wait, yours=yours)]
+    if explanation.wait.reason is Reason.DEPENDENCY:
+        return sentences
     if explanation.quota is not None:
         sentences.append(_quota(explanation.quota, yours=yours))
     if explanation.budget is not None:

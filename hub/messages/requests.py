@@ -124,6 +124,18 @@ def budget_warning(group: str, period: str, part: float | None, *, early: float)
     return f"{group} has used {part:.0%} of its budget for this {period}." if part >= early else ""
 
 
+def dependency_sentence(job: str, state: str, *, ended: bool, condition: str) -> str:
+    """Say that a request waits for a job, and what helps if that did not succeed."""
+    now = state_name(state)
+    if ended:
+        return (
+            f"It waits for {job} to succeed, and that is {now}: resume that job "
+            f"(carrel resume {job}), or cancel this one."
+        )
+    wanted = "to succeed" if condition == "ok" else "to end"
+    return f"It waits for {job} {wanted}, and that is {now}."
+
+
 def state_name(state: str) -> str:
     """Return the name of a state as texts write it: ``timed out``."""
     return state.replace("_", " ")

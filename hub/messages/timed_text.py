@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
+from ..scheduling.model.plan import Reason
 from ..schemas.calendar import ReservationOut
 from ..schemas.explanation import WhyOut
 from .units import devices
@@ -73,7 +74,7 @@ def expected_start(start: ExpectedStart, now: float) -> TimedSentence:
 
 def expected_start_or_unknown(why: WhyOut, now: float) -> TimedSentence:
     """Return the expected start of a waiting request, or a sentence that there is no estimate."""
-    if why.wait is None:
+    if why.wait is None or why.wait.reason == Reason.DEPENDENCY:
         return ()
     unknown = TimedText(before="The start cannot be estimated yet.")
     return expected_start(why.wait, now) or (unknown,)

@@ -64,6 +64,9 @@ _OWN_REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
 """The sentences that the owner reads instead."""
 
 
+_WITHOUT_POSITION = (Reason.CLUSTER, Reason.DEPENDENCY)
+"""Requests that wait for something else than their turn."""
+
 _WOULD_PREEMPT = "Borrowed devices would be preempted for it, after a notice to their users."
 
 
@@ -92,13 +95,13 @@ def position_sentence(position: int) -> str:
 
 def wait_reason(wait: Wait, *, yours: bool = False) -> str:
     """Return the reason without the position, for views that show the position elsewhere."""
-    if wait.reason is Reason.CLUSTER or _has_position(wait):
+    if wait.reason in _WITHOUT_POSITION or _has_position(wait):
         return _reason(wait, yours=yours)
     return "It starts now."
 
 
 def _has_position(wait: Wait) -> bool:
-    return wait.reason is not Reason.STARTING and wait.place > 0
+    return wait.reason not in {Reason.STARTING, *_WITHOUT_POSITION} and wait.place > 0
 
 
 def _reason(wait: Wait, *, yours: bool) -> str:
@@ -125,6 +128,8 @@ def _reason(wait: Wait, *, yours: bool) -> str:
             return f"{wait.detail} It starts when that is resolved."
         case Reason.BACK_OFF:
             return "An attempt failed; the next one starts after a back-off."
+        case Reason.DEPENDENCY:
+            return wait.detail or "It waits for other jobs."
         case Reason.DRAINING:
             return "All nodes are draining; it starts when one accepts work again."
         case _:

@@ -66,6 +66,9 @@ class Cause:
     details: str = ""
 
 
+_LISTS = ("command", "notes", "after")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """The program of a job: a notebook (in ``Files``, as the request's input) or a command.
@@ -88,6 +91,7 @@ class JobSpec:
             empty otherwise.
         from_cell: number of the first code cell that it executes; 0: the one after the last cell
             whose variables were saved.
+        after: the jobs that it waits for, as ``Dependency`` reads them.
         gang: its members, if it has several; ``command`` is then that of the first role that must
             succeed.
     """
@@ -106,19 +110,20 @@ class JobSpec:
     resumes: str = ""
     from_cell: int = 0
     continuation: str = ""
+    after: tuple[str, ...] = ()
     gang: JobGang | None = None
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""
         values: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
-        lists = {"command": list(self.command), "notes": list(self.notes)}
+        lists = {name: list(getattr(self, name)) for name in _LISTS}
         gang = None if self.gang is None else self.gang.as_json()
         return values | {"parameters": dict(self.parameters), "gang": gang} | lists
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> JobSpec:
         """Load that form; fields missing in older rows and files get their default."""
-        lists = {name: tuple(values.get(name, ())) for name in ("command", "notes")}
+        lists = {name: tuple(values.get(name, ())) for name in _LISTS}
         gang = values.get("gang")
         return cls(**{**values, **lists, "gang": JobGang.from_json(gang) if gang else None})
 
@@ -135,6 +140,7 @@ class NewRequest:
         deadline: when it should have ended.
         expected: predicted run time in seconds, from earlier jobs; None: unknown.
         image: ``NAME@sha256:…``, empty on an engine without images.
+        not_before: ``UNTIL_RELEASED`` for one that waits for other jobs.
     """
 
     id: str
@@ -154,6 +160,7 @@ class NewRequest:
     deadline: float | None = None
     expected: float | None = None
     image: str = ""
+    not_before: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +216,8 @@ class RequestRecord:
     expedited: bool = False
     """Its node or device failed: it is first in its priority class until it is granted devices."""
     not_before: float | None = None
-    """End of the back-off before its next attempt, until it is granted devices."""
+    """End of the back-off before its next attempt, until it is granted devices; ``UNTIL_RELEASED``
+    while it waits for other jobs."""
 
     @property
     def unclaimed(self) -> bool:
@@ -261,6 +269,8 @@ class RequestFilter:
         reader: only requests of this user, or of the groups in ``reader_groups``.
         labels: only requests with all of these labels.
         before: only requests that come after this one in the order; none if it does not exist.
+        resumes: only jobs that resume one of these.
+        held: only queued requests that wait for other jobs.
         now: the time up to which running requests have run, for an order by run time.
         text: only requests with this text in the id, session name, notebook name or command,
             ignoring case.
@@ -279,6 +289,8 @@ class RequestFilter:
     text: str | None = None
     node: str | None = None
     """Only requests whose newest lease is on this node."""
+    resumes: frozenset[str] | None = None
+    held: bool = False
     order: RequestOrder = RequestOrder.NEWEST
     now: float = 0.0
     limit: int = 200

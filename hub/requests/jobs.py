@@ -18,6 +18,7 @@ from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, NotebookIn, RequestOut
 from . import outputs
 from .access import RequestAccess
+from .dependencies import DependencyCheck
 from .presenter import RequestPresenter
 
 _REPEATED = (PriorityClass.OPPORTUNISTIC,)
@@ -43,7 +44,7 @@ class JobService:
         """
         c = self.context
         accepted = RequestFactory.of(c).job(who, body)
-        request = accepted.request
+        request = DependencyCheck(c.store).held(who, accepted.request, body.after)
         if resumes and request.job is not None:
             job = replace(request.job, resumes=resumes, from_cell=from_cell)
             request = replace(request, job=job)

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from ..groups.membership import viewer_of
+from ..records.dependencies import Dependency
 from ..records.identity import Identity, Viewer
 from ..records.requests import RequestFilter, RequestRecord
 from ..runtime.context import Context
@@ -28,6 +29,7 @@ from .access import RequestAccess
 from .pagination import RequestQuery
 from .presenter import RequestPresenter
 
+_MOST_HELD = 1000
 EVENTS_AT_ONCE = 100
 """Maximum number of events in one response; each of them may contain an image."""
 
@@ -80,6 +82,19 @@ class RequestQueries:
                 )
                 for query, page in pairs
             ]
+
+    def followers(self, who: Identity, request_id: str) -> list[RequestOut]:
+        """Return the queued jobs that wait for a job, as far as the caller may see them."""
+        viewer = self._viewer(who)
+        held = self.context.store.requests(RequestFilter(held=True, limit=_MOST_HELD))
+        found = [
+            record
+            for record in held
+            if record.job is not None
+            and request_id in {Dependency.parse(each).job for each in record.job.after}
+            and viewer.may_see(record.owner, record.group)
+        ]
+        return self._presenter.brief(found, viewer)
 
     def content_hashes(self, request_ids: Collection[str]) -> Mapping[str, str]:
         """Return a hash of the content of every request, the same for all readers.

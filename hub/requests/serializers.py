@@ -23,7 +23,7 @@ from ..records.leases import LeaseRecord
 from ..records.requests import CauseCode, RequestRecord
 from ..records.utilization import AttemptUtilization, UtilizationSummary
 from ..scheduling.model.plan import Wait
-from ..scheduling.model.snapshot import Allocation, Device, Mark
+from ..scheduling.model.snapshot import UNTIL_RELEASED, Allocation, Device, Mark
 from ..scheduling.model.states import TERMINAL
 from ..schemas import (
     CauseOut,
@@ -49,7 +49,7 @@ _MEMBER_ENDS = {
     str(CauseCode.HALTED): "stopped",
 }
 """The state of a member by the code of its end, if it has not failed."""
-_COMPOSED = ("cause", "lease", "claim", "warning", "gang")
+_COMPOSED = ("cause", "lease", "claim", "warning", "gang", "not_before")
 """Fields of a response body that have the name of a stored field but another form."""
 
 
@@ -84,6 +84,7 @@ def request_out(
         output=job.output_name if job else "",
         **_gang_fields(record.gang),
         expected_seconds=record.expected,
+        not_before=None if record.not_before == UNTIL_RELEASED else record.not_before,
         wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
         cause=_cause_out(record),
         lease=lease_out(record, lease, devices, viewer) if lease else None,

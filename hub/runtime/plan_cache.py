@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
-from ..scheduling.model.plan import Plan, Wait
+from ..scheduling.model.plan import Plan, Reason, Wait
 
 
 class PlanCache:
@@ -16,11 +16,29 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._waits: dict[str, Wait] = {}
+        self._planned: dict[str, Wait] = {}
+        self._dependencies: Mapping[str, str] = {}
         self._cluster_waits: dict[str, Wait] = {}
 
     def publish(self, plan: Plan) -> bool:
         """Replace the plan; return whether any queue position changed."""
-        waits = {wait.request_id: wait for wait in plan.waits}
+        self._planned = {wait.request_id: wait for wait in plan.waits}
+        return self._compose()
+
+    def publish_dependencies(self, sentences: Mapping[str, str]) -> bool:
+        """Replace what requests wait for, by request; return whether anything changed."""
+        if sentences == self._dependencies:
+            return False
+        self._dependencies = dict(sentences)
+        return self._compose()
+
+    def _compose(self) -> bool:
+        held = {
+            name: self._planned[name]._replace(detail=sentence)
+            for name, sentence in self._dependencies.items()
+            if name in self._planned and self._planned[name].reason is Reason.DEPENDENCY
+        }
+        waits = self._planned | held
         changed = waits != self._waits
         self._waits = waits
         return changed

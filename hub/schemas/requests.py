@@ -11,6 +11,8 @@ from .pool import DeviceOut
 
 EXTEND_SECONDS: Final = 1800
 """By how much one press of a button extends a time limit."""
+MOST_DEPENDENCIES: Final = 64
+"""Jobs that one job may wait for."""
 SAVED_STATE = r"^([0-9a-f]{32})?$"
 """Names of the states of notebooks that sessions save for jobs."""
 
@@ -184,6 +186,8 @@ class RequestOut(Out):
     """Its expected run time, from earlier requests."""
     labels: dict[str, str] = {}
     resumes: str = ""
+    after: list[str] = []
+    """Jobs that it waits for, or has waited for."""
     """The ended job that this one goes on with."""
     roles: list[RoleOut] = []
     """The roles of a job of several members; `command` is then that of the first role that must
@@ -375,6 +379,14 @@ class JobIn(In):
             description="Name of the state that a session has saved in the home for this job.",
         ),
     ] = ""
+    after: Annotated[
+        list[Annotated[str, Field(max_length=80)]],
+        Field(
+            max_length=MOST_DEPENDENCIES,
+            description="Jobs that it waits for: `JOB` or `JOB:ok`, which must have succeeded, or "
+            "`JOB:any`, which must have ended.",
+        ),
+    ] = []
     roles: Annotated[
         list[RoleIn],
         Field(

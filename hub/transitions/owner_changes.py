@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..errors import Conflict
 from ..records.json_value import Json
 from ..records.requests import Cause, RequestChange, RequestRecord, more_than_now
-from ..scheduling.model.snapshot import Kind
+from ..scheduling.model.snapshot import UNTIL_RELEASED, Kind
 from ..scheduling.model.states import TERMINAL, State
 from ..scheduling.model.text import plural, span
 from . import lifecycle
@@ -106,6 +106,13 @@ def extend(
     total = request.seconds + added
     event = EventDraft(kind="extended", data={"seconds": total, "added": added, "by": by})
     return Transition(at=now, request=replace(request, seconds=total), events=(event,))
+
+
+def release(request: RequestRecord, *, now: float) -> Transition:
+    """Let a request start that has waited for other ones; repeating it changes nothing."""
+    if request.state is not State.QUEUED or request.not_before != UNTIL_RELEASED:
+        return Transition(at=now, request=request)
+    return Transition(at=now, request=replace(request, not_before=None))
 
 
 def amend(request: RequestRecord, wanted: RequestChange, *, now: float) -> Transition:

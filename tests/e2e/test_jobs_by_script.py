@@ -294,6 +294,52 @@ def test_torchrun_needs_no_options(site: Installation, tmp_path: Path) -> None:
         assert f"rank {rank} of 2: sum 11\n" in (folder / name).read_text()
 
 
+PIPELINE = """
+[jobs.load]
+command = "sh -c 'test -e allowed && echo 3 > loaded.txt'"
+workdir = "pipeline"
+
+[jobs.clean]
+command = "sh -c 'echo 4 > cleaned.txt'"
+workdir = "pipeline"
+
+[jobs.sum]
+command = "sh -c 'expr $(cat loaded.txt) + $(cat cleaned.txt) > sum.txt'"
+workdir = "pipeline"
+after = ["load", "clean"]
+"""
+
+
+def test_a_pipeline_goes_on_when_its_failed_job_was_resumed(
+    site: Installation, tmp_path: Path
+) -> None:
+    home = site.state / "homes" / "student1" / "pipeline"
+    home.mkdir(parents=True)
+    path = tmp_path / "study.toml"
+    path.write_text(PIPELINE)
+    sent = site.cli("pipeline", str(path), "--json", user="student1").stdout.splitlines()
+    jobs = {made["labels"]["pipeline-job"]: made["id"] for made in map(json.loads, sent)}
+    site.wait_for(jobs["clean"], "succeeded", user="student1")
+    site.wait_for(jobs["load"], "failed", user="student1")
+    waiting = eventually(lambda: site.request(jobs["sum"], user="student1")["wait"], "a reason")
+    assert waiting["reason"] == "dependency"
+    eventually(
+        lambda: (
+            f"carrel resume {jobs['load']}" in site.cli("why", jobs["sum"], user="student1").stdout
+        ),
+        "it is said what helps",
+    )
+    (home / "allowed").touch()
+    site.cli("resume", jobs["load"], user="student1")
+    site.wait_for(jobs["sum"], "succeeded", user="student1")
+    assert (home / "sum.txt").read_text() == "7\n"
+
+    path.write_text(PIPELINE + 'time = "90d"\n')
+    refused = site.cli("pipeline", str(path), user="student1", check=False)
+    assert "sum: " in refused.stderr
+    assert "are cancelled: load, clean." in refused.stderr
+
+
 def test_by_curl_with_the_api_alone(site: Installation, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     story(site, folder, BY_CURL)

@@ -119,3 +119,25 @@ def test_magics_are_the_commands_of_the_terminal(
     assert "%carrel nonsense does not exist." in said.err
     assert "missing.ipynb cannot be read" in said.err
     assert service.requests["j-00000000"]["state"] == "cancelled"
+
+
+PIPELINE = """
+[jobs.last]
+command = "true"
+workdir = "."
+after = "first"
+
+[jobs.first]
+command = "true"
+workdir = "."
+"""
+
+
+def test_a_pipeline_is_a_job_for_each_name(service: FakeService, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(PIPELINE)
+    study = carrel.pipeline(tmp_path / "study.toml")
+    assert list(study) == ["first", "last"]
+    assert service.called("POST", "requests")[1]["after"] == [f"{study['first'].id}:ok"]
+    again = carrel.run(["true"], workdir=".", after=[study["last"], "j-x:any"])
+    assert service.called("POST", "requests")[2]["after"] == [study["last"].id, "j-x:any"]
+    assert again.id != study["last"].id

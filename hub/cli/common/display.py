@@ -246,6 +246,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "Image", request.image
     if not request.internet:
         yield "Internet", "no access"
+    yield "After", ", ".join(request.after)
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
     if lease := request.lease:
         yield (

@@ -40,6 +40,7 @@ class SubmitOptions(TypedDict):
     group: str | None
     image: str
     no_internet: bool
+    after: tuple[str, ...]
     labels: tuple[str, ...]
     inputs: tuple[Path, ...]
     upload: bool
@@ -110,6 +111,13 @@ _OPTIONS = (
         "--no-internet",
         is_flag=True,
         help="Allow network access to this site's service only; requires containers.",
+    ),
+    click.option(
+        "--after",
+        multiple=True,
+        metavar="JOB[:ok|:any]",
+        help="Start when this job has succeeded, or with :any when it has ended; until then the "
+        "job holds nothing. May be repeated.",
     ),
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated."),
     click.option(
@@ -266,6 +274,8 @@ def built_fields(
         fields["image"] = common["image"]
     if common["no_internet"]:
         fields["internet"] = False
+    if common["after"]:
+        fields["after"] = list(common["after"])
     if common["deadline"]:
         fields["deadline"] = parsers.moment(common["deadline"], time.time())
     place = job_builder.working_folder(

@@ -34,7 +34,9 @@ def decide(
     """
     # 0. Leave out requests whose back-off has not ended.
     backing_off = sorted(
-        (each.submitted_at, each.id) for each in snapshot.pending if each.backs_off(now)
+        (each.submitted_at, each.id, _why_held(each))
+        for each in snapshot.pending
+        if each.backs_off(now)
     )
     snapshot = without_back_off(snapshot, now)
 
@@ -65,8 +67,15 @@ def decide(
     # 6. Write the plan.
     places = QueuePositions()
     waits = [places.add(each, expected, preemptions.placements) for each in held]
-    waits += (Wait(name, places.ahead + 1, Reason.BACK_OFF) for _, name in backing_off)
+    waits += (
+        Wait(name, 0 if reason is Reason.DEPENDENCY else places.ahead + 1, reason)
+        for _, name, reason in backing_off
+    )
     return Plan(starts=tuple(s.start for s in started), waits=tuple(waits), stops=preemptions.stops)
+
+
+def _why_held(request: PendingRequest) -> Reason:
+    return Reason.DEPENDENCY if request.is_held else Reason.BACK_OFF
 
 
 def _page(held: Sequence[DispatchHold], until: str) -> tuple[PendingRequest, ...]:

@@ -18,7 +18,16 @@ from ..queue.cycle_state import CycleState
 from ..queue.queues import entry, rank
 from ..quota.headroom import group_cap, limit_reached, member_cap
 from ..quota.tree import THOUSAND, diverging_group, size
-from .what_if import LIMITS, STAND_ALONE, QueueReplay, Suggestion, WhatIfQuery, sooner, suggestions
+from .what_if import (
+    LIMITS,
+    OUTSIDE_QUEUE,
+    STAND_ALONE,
+    QueueReplay,
+    Suggestion,
+    WhatIfQuery,
+    sooner,
+    suggestions,
+)
 
 
 class Precedence(StrEnum):
@@ -233,7 +242,7 @@ def _estimated(
     wait: Wait, request: PendingRequest, ahead: Iterable[Wait], start: QueueReplay, effort: Effort
 ) -> Wait:
     """Return the wait with an estimate, also past the first page."""
-    if wait.estimate is not None or not request.devices or wait.reason is Reason.BACK_OFF:
+    if wait.estimate is not None or not request.devices or wait.reason in OUTSIDE_QUEUE:
         return wait
     others = (start.known.get(each.request_id) for each in ahead)
     page = tuple(islice((each for each in others if each and each.devices), MAX_AHEAD + 1))

@@ -38,9 +38,12 @@ STAND_ALONE = frozenset(
         Reason.BUDGET,
         Reason.SESSIONS,
         Reason.BACK_OFF,
+        Reason.DEPENDENCY,
     }
 )
 """Requests with one of these reasons neither block nor wait behind others."""
+OUTSIDE_QUEUE = frozenset({Reason.BACK_OFF, Reason.DEPENDENCY})
+"""Reasons of requests that are not in the queue order."""
 _NO_TRACE = STAND_ALONE | {Reason.BEHIND_OTHERS}
 MINUTE = 60.0
 MIN_MINUTES = 5
@@ -182,7 +185,7 @@ def suggestions(
     decided again.
     """
     request = query.request
-    if not request.devices or query.wait.reason is Reason.BACK_OFF:
+    if not request.devices or query.wait.reason in OUTSIDE_QUEUE:
         return
     end = _BehindQueue(replay, behind)
     keeps_place = not _may_be_further_back(request, replay, ahead)

@@ -45,6 +45,8 @@ class Reason(StrEnum):
     """The nodes that it needs have an engine that does not answer; the detail is the sentence."""
     BACK_OFF = "back_off"
     """An attempt failed, and the back-off before the next one has not ended."""
+    DEPENDENCY = "dependency"
+    """It waits for other jobs; its detail says for which."""
     STARTING = "starting"
     """It starts in this cycle (with place 0)."""
 

@@ -293,6 +293,10 @@ class BudgetBalance:
     refills_at: float | None = None
 
 
+UNTIL_RELEASED = 1e12
+"""A ``not_before`` that never comes: the service releases the request when its time has come."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRequest:
     """A request in state ``queued``.
@@ -316,7 +320,8 @@ class PendingRequest:
         stopped_for: the preemptor for which it was preempted; empty if it was not.
         expedited: its node or device failed; it is served first in its priority class.
         not_before: end of the back-off before its next attempt; until then it is not in the queue
-            order and holds nothing. None: it may start at any time.
+            order and holds nothing; ``UNTIL_RELEASED`` while it waits for other requests.
+            None: it may start at any time.
     """
 
     id: str
@@ -342,6 +347,11 @@ class PendingRequest:
     stopped_for: str = ""
     expedited: bool = False
     not_before: float | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits for other requests."""
+        return self.not_before is not None and self.not_before >= UNTIL_RELEASED
 
     def backs_off(self, now: float) -> bool:
         """Whether the back-off before its next attempt has not ended."""

@@ -29,9 +29,9 @@ from sqlalchemy import (
 )
 
 from ...records.requests import RequestFilter, RequestOrder, RequestRecord
-from ...scheduling.model.snapshot import Kind
+from ...scheduling.model.snapshot import UNTIL_RELEASED, Kind
 from ...scheduling.model.states import LIVE, TERMINAL
-from .tables.core import LIVE_SESSION, labels, leases, requests
+from .tables.core import CHANGED, LIVE_SESSION, labels, leases, requests
 from .tables.owner_filter import owner_conditions, owner_values
 from .tables.request_rows import BATCH, REQUESTS, read_requests
 
@@ -156,6 +156,10 @@ def _values(which: RequestFilter) -> dict[str, object]:
         values["node"] = which.node
     if which.ids is not None:
         values["ids"] = sorted(which.ids)
+    if which.resumes is not None:
+        values["resumes"] = sorted(which.resumes)
+    if which.held:
+        values["held"] = True
     if which.before is not None:
         values["before"] = which.before
     if which.order is not RequestOrder.NEWEST:
@@ -227,6 +231,9 @@ def _text_matches() -> ColumnElement[bool]:
 _CONDITIONS: Mapping[str, ColumnElement[bool]] = {
     "node": leases.c.node == bindparam("node"),
     "ids": requests.c.id.in_(bindparam("ids", expanding=True)),
+    "resumes": requests.c.job["resumes"].as_string().in_(bindparam("resumes", expanding=True)),
+    # The first part is that of the partial index.
+    "held": literal_column(f"({CHANGED})", Boolean) & (requests.c.not_before >= UNTIL_RELEASED),
     "text": _text_matches(),
     "server_name": requests.c.server_name == bindparam("server_name"),
     "live session": literal_column(str(LIVE_SESSION), Boolean),  # as in the partial index

@@ -24,9 +24,9 @@ from .fields import read
 
 PARAMETER = "parameter-"
 _PLAIN = (
-    "kind", "group", "devices", "model", "time", "memory", "retries", "labels", "kernel", "output",
-    "command", "workdir", "key", "source", "priority", "preemptible", "deadline", "zone", "image",
-    "internet",
+    "kind", "group", "devices", "model", "time", "memory", "retries", "after", "labels",
+    "kernel", "output", "command", "workdir", "key", "source", "priority", "preemptible",
+    "deadline", "zone", "image", "internet",
 )  # fmt: skip  # the form's fields, by section
 _Value = TypeVar("_Value")
 
@@ -89,6 +89,7 @@ class JobForm:
     preemptible: str = "yes"
     deadline: str = ""
     zone: str = ""
+    after: str = ""
     labels: str = ""
     kernel: str = ""
     output: str = ""
@@ -147,6 +148,7 @@ class JobForm:
             "priority": self.priority if self.priority in _PRIORITIES else "normal",
             "preemptible": self.preemptible != "no",
             "deadline": self._deadline(now),
+            "after": self.after.replace(",", " ").split(),
             "labels": dict(read(parsers.label, part, "labels") for part in self._words("labels")),
             "archive": self.archive,
             "workdir": self.workdir,

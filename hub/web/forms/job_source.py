@@ -73,6 +73,7 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         retries="" if job.retries is None else str(job.retries),
         priority=job.priority,
         preemptible="yes" if job.preemptible else "no",
+        after=" ".join(job.after),
         labels=shlex.join(f"{name}={value}" for name, value in job.labels.items()),
         kernel=job.kernel,
         output=job.output,

@@ -364,6 +364,13 @@ class FakeService:
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
         return [line for line in self.report.ledger if line.request_id == request_id]
 
+    def followers(self, who: Identity, request_id: str) -> list[RequestOut]:
+        return [
+            each
+            for each in self.found.values()
+            if request_id in {after.partition(":")[0] for after in each.after}
+        ]
+
     def launch(self, lease_id: str) -> RequestOut:
         self._called("launch", lease_id)
         return job()

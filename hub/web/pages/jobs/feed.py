@@ -42,6 +42,11 @@ def files_of(web: WebContext, visitor: Visitor, request: RequestOut) -> FilesOut
     return web.requests.files_of(visitor.identity, request.id)
 
 
+def followers_of(web: WebContext, visitor: Visitor, request: RequestOut) -> list[RequestOut]:
+    """Return the queued jobs that wait for this one."""
+    return web.requests.followers(visitor.identity, request.id) if request.kind == "job" else []
+
+
 def sources_of(web: WebContext, visitor: Visitor, request: RequestOut) -> NotebookCells:
     """Return the sources of the cells of a notebook job."""
     if request.kind != "job" or not request.notebook:
@@ -67,6 +72,7 @@ def page_values(
         "request": request,
         "ledger": web.requests.ledger(visitor.identity, request.id),
         "files": files_of(web, visitor, request),
+        "followers": followers_of(web, visitor, request),
         "utilization": utilization_of(web, visitor, request),
         "who": visitor.identity,
         "csrf": csrf,

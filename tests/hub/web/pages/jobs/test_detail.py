@@ -46,6 +46,20 @@ def test_a_preempted_request_is_queued_again_without_devices(world: World) -> No
         assert "started" not in said
 
 
+def test_jobs_that_wait_for_each_other_link_to_each_other(world: World) -> None:
+    world.service.put(
+        job(state="succeeded", ended=True, command=["make"]),
+        job(id="j-bbbbbbbb", after=["j-aaaaaaaa:any"], state="queued", wait=waiting()),
+    )
+    page = world.browser().get(f"{PREFIX}requests/j-bbbbbbbb").text
+    check_page(page)
+    assert f'<a href="{PREFIX}requests/j-aaaaaaaa">j-aaaaaaaa</a> (however it ends)' in page
+    html = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    feed = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa/feed?after=1&epoch=1").text
+    for shown_there in (html, feed):
+        assert f'<a href="{PREFIX}requests/j-bbbbbbbb">j-bbbbbbbb</a>' in shown_there
+
+
 def test_sources_are_beside_their_outputs_and_the_cause_links_to_its_cell(world: World) -> None:
     cells = [
         {"cell_type": "markdown", "source": "# Energy $E=mc^2$", "metadata": {}},

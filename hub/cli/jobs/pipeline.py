@@ -1,0 +1,91 @@
+"""``carrel pipeline``: submit jobs that wait for each other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from ...client import Client, job_builder, pipeline_file, session_home
+from ...client.pipeline import LABEL, submit_pipeline
+from ...schemas import RequestOut
+from ..common import display, exit_status
+from ..common.client_command import WaitingCommand, json_option, site_option
+from ..common.notes import note
+from ..common.wait import wait_for
+
+
+@click.command("pipeline", cls=WaitingCommand, epilog=exit_status.STATUS_HELP)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--group", help="Group to charge; optional for members of one group.")
+@click.option("--dry-run", is_flag=True, help="Check the file, and show the order of its jobs.")
+@click.option("--wait", "waits", is_flag=True, help="Wait until all jobs have ended.")
+@json_option
+@site_option
+def pipeline_command(
+    *, path: Path, group: str | None, dry_run: bool, waits: bool, as_json: bool, site: str | None
+) -> None:
+    """Submit the jobs of a TOML file, of which some wait for others.
+
+    Each table [jobs.NAME] has a notebook or a command, and the options of `carrel submit` and
+    `carrel run`: after, devices, model, time, memory, retries, priority, preemptible, image,
+    internet, parameters, kernel, output, labels, inputs, upload and workdir. Paths are relative to
+    the file. All jobs are submitted, or none.
+
+    \b
+    Example of a file:
+      [jobs.prepare]
+      notebook = "prepare.ipynb"
+
+      [jobs.train]
+      notebook = "train.ipynb"
+      parameters = { lr = 0.05 }
+      devices = 1
+      time = "2h"
+      after = ["prepare"]
+
+      [jobs.report]
+      command = "python report.py"
+      inputs = ["report.py"]
+      after = ["prepare", "train:any"]
+
+    A job starts when those after which it comes have succeeded; NAME:any means that one may have
+    ended in any way. If one fails, `carrel resume` it, and the rest goes on.
+
+    \b
+    Examples:
+      carrel pipeline study.toml --dry-run
+      carrel pipeline study.toml --wait
+    """
+    jobs = pipeline_file.read(path)
+    if dry_run:
+        for job in jobs:
+            waits_for = ", ".join(
+                name if condition == "ok" else f"{name}:{condition}"
+                for name, condition in job.after
+            )
+            click.echo(f"{job.name}  after {waits_for}" if waits_for else job.name)
+        return
+    with Client.from_environment(site) as client:
+        charged = group or job_builder.only_group(client, "--group")
+        made = submit_pipeline(client, jobs, group=charged, home=session_home(site))
+        if not (waits and as_json):
+            _submitted(made, as_json=as_json)
+        if waits:
+            ids = [request.id for request in made.values()]
+            sys.exit(wait_for(client, ids, None, as_json, follow=False))
+
+
+def _submitted(made: Mapping[str, RequestOut], *, as_json: bool) -> None:
+    if as_json:
+        for request in made.values():
+            display.as_json(request)
+        return
+    width = max(map(len, made))
+    for name, request in made.items():
+        after = f"  after {', '.join(request.after)}" if request.after else ""
+        click.echo(f"{name:{width}}  {request.id}{after}")
+    label = next(iter(made.values())).labels[LABEL]
+    note(f"All of them: carrel ps --label {LABEL}={label}")

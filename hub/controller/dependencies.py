@@ -1,0 +1,109 @@
+"""Release jobs when the jobs that they wait for have ended as wanted.
+
+A job whose dependency has failed stays queued: the failed job can be resumed, and the rest goes on
+when that has succeeded.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ..messages.requests import dependency_sentence
+from ..records.dependencies import Condition, Dependency
+from ..records.requests import RequestFilter, RequestRecord
+from ..runtime.context import Context
+from ..scheduling.model.snapshot import Kind
+from ..scheduling.model.states import TERMINAL, State
+from ..transitions import owner_changes
+
+log = logging.getLogger(__name__)
+
+RESUMPTIONS_EVERY: Final = 5.0
+"""How often jobs are looked for that resume a failed one."""
+_ALL: Final = 100_000
+
+
+class DependencyController:
+    """Called by the loop in every cycle; its state may be lost."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._resumed: Mapping[str, str] = {}
+        """By id of a job that did not succeed: the newest job that resumes it."""
+        self._looked_at = -math.inf
+
+    def reconcile(self, now: float) -> bool:
+        """Release what is due, and say what others wait for; return whether anything changed."""
+        store = self._context.store
+        held = store.requests(RequestFilter(held=True, limit=_ALL))
+        known = self._known(held, now) if held else {}
+        changed, sentences = False, dict[str, str]()
+        for request in held:
+            left = [each for each in _dependencies(request) if not _is_met(each, known)]
+            if left:
+                sentences[request.id] = " ".join(_sentence(each, known) for each in left)
+                continue
+            log.info("released %s: the jobs that it waits for have ended", request.id)
+            store.apply(request.id, owner_changes.release, now=now)
+            changed = True
+        return self._context.plan_cache.publish_dependencies(sentences) or changed
+
+    def _known(self, held: Sequence[RequestRecord], now: float) -> dict[str, RequestRecord]:
+        """Return the jobs that are waited for, each as the newest job that resumes it."""
+        names = {each.job for request in held for each in _dependencies(request)}
+        known = {record.id: record for record in self._requests(ids=frozenset(names))}
+        failed = [record for record in known.values() if record.state in _RESUMABLE]
+        if failed and now - self._looked_at >= RESUMPTIONS_EVERY:
+            self._looked_at = now
+            self._resumed = self._resumptions(failed)
+        last = {name: self._last(name) for name in known}
+        later = {record.id: record for record in self._requests(ids=frozenset(last.values()))}
+        return {name: later.get(last[name], record) for name, record in known.items()}
+
+    def _last(self, name: str) -> str:
+        while name in self._resumed:
+            name = self._resumed[name]
+        return name
+
+    def _resumptions(self, failed: Iterable[RequestRecord]) -> dict[str, str]:
+        """Return the newest resumption of each job, and of each resumption. Only owners resume."""
+        found: dict[str, str] = {}
+        ids = frozenset(record.id for record in failed)
+        owners = {record.owner for record in failed}
+        while ids:
+            newer = [
+                record
+                for owner in sorted(owners)
+                for record in self._requests(owner=owner, kind=Kind.JOB, resumes=ids)
+            ]
+            # The newest first: the last entry of an id is its newest.
+            found |= {job.resumes: record.id for record in reversed(newer) if (job := record.job)}
+            ids = frozenset(record.id for record in newer)
+        return found
+
+    def _requests(self, **which: Any) -> Sequence[RequestRecord]:
+        return self._context.store.requests(RequestFilter(**which, limit=_ALL))
+
+
+_RESUMABLE = TERMINAL - {State.SUCCEEDED}
+
+
+def _dependencies(request: RequestRecord) -> Iterator[Dependency]:
+    return map(Dependency.parse, request.job.after if request.job else ())
+
+
+def _is_met(dependency: Dependency, known: Mapping[str, RequestRecord]) -> bool:
+    record = known[dependency.job]
+    if dependency.condition is Condition.ANY:
+        return record.state in TERMINAL
+    return record.state is State.SUCCEEDED
+
+
+def _sentence(dependency: Dependency, known: Mapping[str, RequestRecord]) -> str:
+    record = known[dependency.job]
+    return dependency_sentence(
+        record.id, str(record.state), ended=record.state in TERMINAL, condition=dependency.condition
+    )
