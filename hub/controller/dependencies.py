@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..messages.requests import dependency_sentence
@@ -26,6 +27,19 @@ RESUMPTIONS_EVERY: Final = 5.0
 _ALL: Final = 100_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """The jobs that are waited for.
+
+    Attributes:
+        jobs: by id.
+        newest: by id, the newest job that resumes it, or the job itself.
+    """
+
+    jobs: Mapping[str, RequestRecord] = field(default_factory=dict)
+    newest: Mapping[str, RequestRecord] = field(default_factory=dict)
+
+
 class DependencyController:
     """Called by the loop in every cycle; its state may be lost."""
 
@@ -39,7 +53,7 @@ class DependencyController:
         """Release what is due, and say what others wait for; return whether anything changed."""
         store = self._context.store
         held = store.requests(RequestFilter(held=True, limit=_ALL))
-        known = self._known(held, now) if held else {}
+        known = self._known(held, now) if held else _Known()
         changed, sentences = False, dict[str, str]()
         for request in held:
             left = [each for each in _dependencies(request) if not _is_met(each, known)]
@@ -51,17 +65,17 @@ class DependencyController:
             changed = True
         return self._context.plan_cache.publish_dependencies(sentences) or changed
 
-    def _known(self, held: Sequence[RequestRecord], now: float) -> dict[str, RequestRecord]:
-        """Return the jobs that are waited for, each as the newest job that resumes it."""
+    def _known(self, held: Sequence[RequestRecord], now: float) -> _Known:
         names = {each.job for request in held for each in _dependencies(request)}
-        known = {record.id: record for record in self._requests(ids=frozenset(names))}
-        failed = [record for record in known.values() if record.state in _RESUMABLE]
+        jobs = {record.id: record for record in self._requests(ids=frozenset(names))}
+        failed = [record for record in jobs.values() if record.state in _RESUMABLE]
         if failed and now - self._looked_at >= RESUMPTIONS_EVERY:
             self._looked_at = now
             self._resumed = self._resumptions(failed)
-        last = {name: self._last(name) for name in known}
+        last = {name: self._last(name) for name in jobs}
         later = {record.id: record for record in self._requests(ids=frozenset(last.values()))}
-        return {name: later.get(last[name], record) for name, record in known.items()}
+        newest = {name: later.get(last[name], record) for name, record in jobs.items()}
+        return _Known(jobs=jobs, newest=newest)
 
     def _last(self, name: str) -> str:
         while name in self._resumed:
@@ -95,15 +109,17 @@ def _dependencies(request: RequestRecord) -> Iterator[Dependency]:
     return map(Dependency.parse, request.job.after if request.job else ())
 
 
-def _is_met(dependency: Dependency, known: Mapping[str, RequestRecord]) -> bool:
-    record = known[dependency.job]
+def _is_met(dependency: Dependency, known: _Known) -> bool:
+    name = dependency.job
     if dependency.condition is Condition.ANY:
-        return record.state in TERMINAL
-    return record.state is State.SUCCEEDED
+        return name in known.jobs and known.jobs[name].state in TERMINAL
+    return name in known.newest and known.newest[name].state is State.SUCCEEDED
 
 
-def _sentence(dependency: Dependency, known: Mapping[str, RequestRecord]) -> str:
-    record = known[dependency.job]
+def _sentence(dependency: Dependency, known: _Known) -> str:
+    record = known.newest.get(dependency.job)
+    if record is None:
+        return f"It waits for {dependency.job}, which does not exist any more: cancel this job."
     return dependency_sentence(
         record.id, str(record.state), ended=record.state in TERMINAL, condition=dependency.condition
     )

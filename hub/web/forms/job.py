@@ -13,9 +13,11 @@ from pydantic import JsonValue
 from ...admission.notebook import CheckedNotebook, check_name, check_notebook
 from ...admission.parameters import ParameterField, changed_values
 from ...admission.script import as_notebook
+from ...client import roles_file
 from ...client.shell_syntax import unquoted_operator
 from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ...groups.membership import GroupChoice
+from ...records.gangs import MAX_MEMBERS
 from ...schemas import MODEL_LENGTH, JobIn, NotebookIn, most_devices, parsers
 from . import fields as forms_fields
 from . import pickers
@@ -26,7 +28,7 @@ PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "model", "time", "memory", "retries", "after", "labels",
     "kernel", "output", "command", "workdir", "key", "source", "priority", "preemptible",
-    "deadline", "zone", "image", "internet",
+    "deadline", "zone", "image", "internet", "nodes",
 )  # fmt: skip  # the form's fields, by section
 _Value = TypeVar("_Value")
 
@@ -68,6 +70,7 @@ class JobForm:
     """The values as entered.
 
     Attributes:
+        nodes: members that run the command together; empty for one.
         key: idempotency key, so that sending a form twice submits one job.
         zone: of the deadline.
         source: origin of the notebook: empty for an upload, ``home:PATH``, ``again:ID``.
@@ -95,6 +98,7 @@ class JobForm:
     output: str = ""
     command: str = ""
     workdir: str = ""
+    nodes: str = ""
     image: str = ""
     internet: str = "yes"
     source: str = ""
@@ -161,7 +165,19 @@ class JobForm:
                 "No group is selected.", accepted="Select one from the list.", field="group"
             )
         more = self._command() if self.kind == "command" else self._notebook()
-        return JobIn.model_validate({**common, **more})
+        return JobIn.model_validate(self._of_members({**common, **more}))
+
+    def _of_members(self, fields: dict[str, object]) -> dict[str, object]:
+        """Return the fields of a job that runs its command several times together."""
+        if self.kind != "command" or not self.nodes:
+            return fields
+        accepted = f"A whole number from 1 to {MAX_MEMBERS}, or nothing for one member."
+        nodes = _read("members", int, self.nodes, accepted, "nodes")
+        if not 1 <= nodes <= MAX_MEMBERS:
+            raise InvalidInput(
+                f"A job cannot have {nodes} members.", accepted=accepted, field="nodes"
+            )
+        return roles_file.of_nodes(nodes, fields)
 
     def _deadline(self, now: float) -> float | None:
         if not self.deadline:
@@ -243,10 +259,12 @@ _QUOTED = {
 _ALIASES = {"seconds": "time", "memory_bytes": "memory"}
 
 
-def _read(name: str, kind: Callable[[str], _Value], text: str, accepted: str) -> _Value:
+def _read(
+    name: str, kind: Callable[[str], _Value], text: str, accepted: str, field: str = ""
+) -> _Value:
     try:
         return kind(text)
     except ValueError:
         raise InvalidInput(
-            f"Invalid number of {name}: {text[:40]!r}.", accepted=accepted, field=name
+            f"Invalid number of {name}: {text[:40]!r}.", accepted=accepted, field=field or name
         ) from None

@@ -55,18 +55,19 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
 
     Raises:
         NotFound: the job does not exist, or its files are deleted.
-        InvalidInput: the job has several members.
+        InvalidInput: the job has several roles, or a number of members that may vary.
     """
     job = web.jobs.same_job(who, request_id)
-    if job.roles:
+    equal = job.roles[0] if len(job.roles) == 1 and job.roles[0].count else None
+    if job.roles and equal is None:
         raise InvalidInput(
-            f"{request_id} has several members, which this form cannot show.",
+            f"{request_id} has members that differ, which this form cannot show.",
             accepted="Run it again unchanged, or submit it with: carrel run --roles FILE.",
         )
     form = JobForm(
         kind="notebook" if job.notebook else "command",
         group=job.group,
-        devices=str(job.devices),
+        devices=str(equal.devices if equal else job.devices),
         model=job.model or "",
         time=shown_span(job.seconds),
         memory=_size(job.memory_bytes),
@@ -77,9 +78,10 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         labels=shlex.join(f"{name}={value}" for name, value in job.labels.items()),
         kernel=job.kernel,
         output=job.output,
-        command=shlex.join(job.command),
+        command=shlex.join(equal.command if equal else job.command),
         workdir=job.workdir,
-        image=job.image,
+        nodes=str(equal.count) if equal else "",
+        image=equal.image if equal else job.image,
         internet="yes" if job.internet else "no",
         source=f"{AGAIN}{request_id}",
     )

@@ -91,6 +91,16 @@ def test_after_a_failure_the_rest_goes_on_when_the_failed_job_was_resumed(world:
     assert state(world, second) == "starting"
 
 
+def test_an_end_counts_although_the_job_is_resumed_later(world: World) -> None:
+    first, second = world.running_job(devices=0), world.running_job(devices=0)
+    last = submit(world, f"{first.id}:any", second.id, devices=0)
+    end(world, first, "cell_error")
+    assert Resumption(world.context).resume(STUDENT1, first.id, ResumeIn()).request is not None
+    world.clock.pass_(RESUMPTIONS_EVERY)
+    end(world, second)
+    assert state(world, last) == "starting"
+
+
 def test_a_waiting_job_can_be_cancelled_explained_and_followed(world: World) -> None:
     first = world.running_job()
     second = submit(world, first.id)

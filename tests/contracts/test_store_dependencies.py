@@ -1,0 +1,52 @@
+"""Requests that wait for others, and jobs that resume others, are found in every store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import JobSpec, NewRequest, RequestFilter
+from carrel.hub.scheduling.model.snapshot import UNTIL_RELEASED, Kind
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle, owner_changes
+
+from .store_kit import CANCELLED, furnish, job
+
+
+def waits(name: str, *after: str) -> NewRequest:
+    spec = JobSpec(notebook_name="train.ipynb", after=after)
+    return replace(job(name), job=spec, not_before=UNTIL_RELEASED)
+
+
+def held(store: Store) -> list[str]:
+    return [record.id for record in store.requests(RequestFilter(held=True))]
+
+
+def test_requests_are_held_until_they_are_released_or_end(store: Store) -> None:
+    furnish(store)
+    store.submit(job("a"), 1.0)
+    for name in ("b", "c"):
+        store.submit(waits(name, "j-a:any"), 2.0)
+    assert held(store) == ["j-c", "j-b"]
+    pending = {each.id: each.is_held for each in store.snapshot(3.0).pending}
+    assert pending == {"j-a": False, "j-b": True, "j-c": True}
+    record = store.request("j-b")
+    assert record.job is not None
+    assert record.job.after == ("j-a:any",)
+
+    for _ in range(2):  # repeating it changes nothing
+        store.apply("j-b", owner_changes.release, now=4.0)
+    assert held(store) == ["j-c"]
+    assert not any(each.is_held for each in store.snapshot(5.0).pending if each.id != "j-c")
+    store.apply("j-c", lifecycle.stop, State.CANCELLED, CANCELLED, now=6.0)
+    assert held(store) == []
+
+
+def test_jobs_that_resume_others_are_found_by_owner(store: Store) -> None:
+    furnish(store)
+    store.submit(job("a"), 1.0)
+    spec = JobSpec(notebook_name="train.ipynb", resumes="j-a")
+    store.submit(replace(job("b"), job=spec), 2.0)
+    for ids, expected in (({"j-a", "j-b"}, ["j-b"]), ({"j-b"}, []), (set[str](), [])):
+        which = RequestFilter(owner=job("a").owner, kind=Kind.JOB, resumes=frozenset(ids))
+        assert [record.id for record in store.requests(which)] == expected
