@@ -8,7 +8,6 @@ from typing import Final
 
 from .code_events import Mention
 from .effect_rules import (
-    METHODS,
     NAMESPACE,
     NETWORK,
     OPENS,
@@ -24,6 +23,7 @@ from .effect_rules import (
     Effect,
     EffectKind,
     effect_of_builtin,
+    effect_of_method,
 )
 from .seed_values import is_certain
 
@@ -51,7 +51,7 @@ def _named_attribute(
     match call.args[position : position + 1] if call is not None else []:
         case [ast.Constant(value=str(name))]:
             return refined_effect(
-                METHODS.get(name, PURE), name, replace(mention, call=None), certain
+                effect_of_method(name, called=True), name, replace(mention, call=None), certain
             )
         case _:
             return UNKNOWN
@@ -78,6 +78,8 @@ def refined_effect(effect: Effect, path: str, mention: Mention, certain: frozens
             )
         case EffectKind.RANDOM if effect.library and call is not None and _seeded(call, certain):
             return PURE
+        case EffectKind.RANDOM if path.endswith("resample") and _has_text(call):
+            return PURE  # of a table, by time
         case EffectKind.WRITES if _returns_text(path, call):
             return PURE
         case EffectKind.PURE if call is not None:
@@ -126,7 +128,7 @@ def _by_arguments(path: str, call: ast.Call, mention: Mention, certain: frozense
         for each in call.keywords
         if not (isinstance(each.value, ast.Constant) and each.value.value in (False, None))
     }
-    if "download" in given:
+    if "download" in given or (root == "torchvision" and given & {"weights", "pretrained"}):
         return NETWORK
     if path == "logging.basicConfig" and given & {"filename", "handlers"}:
         return WRITES
@@ -152,6 +154,14 @@ def _names_array(call: ast.Call) -> bool:
         for argument in call.args
         for each in ast.walk(argument)
     )
+
+
+def _has_text(call: ast.Call | None) -> bool:
+    match call:
+        case ast.Call(args=[ast.Constant(value=str()), *_]):
+            return True
+        case _:
+            return False
 
 
 def _is_clock(node: ast.expr) -> bool:

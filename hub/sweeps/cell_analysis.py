@@ -312,13 +312,17 @@ class _Analyzer:
         match effect.kind:
             case EffectKind.PURE | EffectKind.SEED:
                 return
-            case EffectKind.RANDOM if effect.library in seeded:
+            case EffectKind.RANDOM if effect.library in seeded and not self.compiled(place):
                 return
             case EffectKind.UNPICKLES:
                 self.unpickles(event, seeded, line, place)
                 return
             case _:
                 self.findings.obstacle(name_obstacle(effect, event, line, place.why))
+
+    def compiled(self, place: _Place) -> bool:
+        """Return whether code may be compiled by Numba, which has generators of its own."""
+        return bool(place.chain) and self.bindings.has_imported("numba")
 
     def unpickles(self, event: Mention, seeded: set[str], line: int, place: _Place) -> None:
         """Count as mentioned what is defined so far: the file may name any of it."""
@@ -335,7 +339,7 @@ class _Analyzer:
         if not codes and self.bindings.is_only_imported(event):
             effects = list(self.bindings.effects(event))
             seeds = len(effects) == 1 and effects[0].kind is EffectKind.SEED
-            return {effects[0].library} if seeds else set()
+            return set(effects[0].library.split()) if seeds else set()
         found = [self.seeds_of_code(code, seen) for code in codes]
         return set.intersection(*found) if found else set()
 

@@ -38,7 +38,8 @@ class Effect:
     """The effect of a name.
 
     Attributes:
-        library: whose generator it seeds, or draws from; empty for one that cannot be seeded.
+        library: whose generator it seeds (several, separated by spaces), or draws from; empty for
+            one that cannot be seeded.
     """
 
     kind: EffectKind
@@ -51,6 +52,9 @@ def names(text: str) -> frozenset[str]:
 
 
 _PYTHON, _NUMPY, _TORCH, _TENSORFLOW = "random", "numpy.random", "torch", "tensorflow"
+_KERAS = "keras"
+_OWN = "own"
+"""Of functions that draw from a generator of their own, unless they are given a seed."""
 
 PURE = Effect(EffectKind.PURE)
 UNKNOWN = Effect(EffectKind.UNKNOWN)
@@ -72,6 +76,7 @@ SEED_CALLS: Final[Mapping[str, str]] = {
     _NUMPY: "numpy.random.seed(0)",
     _TORCH: "torch.manual_seed(0)",
     _TENSORFLOW: "tensorflow.random.set_seed(0)",
+    _KERAS: "keras.utils.set_random_seed(0)",
 }
 """What seeds each library, for advice."""
 
@@ -123,19 +128,20 @@ def _rules() -> dict[str, Effect]:
         (Effect(EffectKind.SEED, _TORCH), "torch.manual_seed torch.random.manual_seed"),
         (Effect(EffectKind.SEED, "torch.cuda"),
          "torch.cuda.manual_seed torch.cuda.manual_seed_all"),
-        (Effect(EffectKind.SEED, _TENSORFLOW), """
-            tensorflow.random.set_seed tensorflow.keras.utils.set_random_seed
-            keras.utils.set_random_seed
-            """),
+        (Effect(EffectKind.SEED, _TENSORFLOW), "tensorflow.random.set_seed"),
+        (Effect(EffectKind.SEED, " ".join((_PYTHON, _NUMPY, _TENSORFLOW, _KERAS))),
+         "keras.utils.set_random_seed tensorflow.keras.utils.set_random_seed"),
         (Effect(EffectKind.RANDOM, _PYTHON), "random"),
         (RANDOM_NUMPY, """
-            numpy.random scipy.stats.bootstrap scipy.stats.permutation_test
-            skimage.util.random_noise
-            scipy.optimize.differential_evolution scipy.optimize.dual_annealing
-            scipy.optimize.basinhopping scipy.sparse.random networkx.gnp_random_graph
-            networkx.erdos_renyi_graph networkx.barabasi_albert_graph networkx.spring_layout
-            networkx.watts_strogatz_graph seaborn.regplot seaborn.lmplot seaborn.barplot
-            seaborn.lineplot seaborn.pointplot seaborn.stripplot matplotlib.mlab.GaussianKDE
+            numpy.random seaborn.stripplot scipy.sparse.random statsmodels.imputation
+            scipy.optimize.dual_annealing scipy.optimize.basinhopping
+            scipy.optimize.differential_evolution
+            """),
+        (Effect(EffectKind.RANDOM, _OWN), """
+            scipy.stats.bootstrap scipy.stats.permutation_test scipy.stats.monte_carlo_test
+            scipy.stats.qmc scipy.cluster.vq skimage.util.random_noise skimage.measure.ransac
+            seaborn.regplot seaborn.lmplot seaborn.barplot seaborn.lineplot seaborn.pointplot
+            seaborn.catplot seaborn.relplot polars.DataFrame.sample
             """),
         (Effect(EffectKind.RANDOM, _TORCH), """
             torch.nn torch.rand torch.randn torch.randint torch.randperm torch.normal
@@ -145,10 +151,11 @@ def _rules() -> dict[str, Effect]:
             torch.utils.data.WeightedRandomSampler torch.distributions torchvision.models
             torch.dropout torch.random torch.initial_seed torch.seed
             """),
-        (Effect(EffectKind.RANDOM, _TENSORFLOW), "tensorflow.random tensorflow.keras keras"),
+        (Effect(EffectKind.RANDOM, _TENSORFLOW), "tensorflow.random"),
+        (Effect(EffectKind.RANDOM, _KERAS), "tensorflow.keras keras"),
         (UNSEEDABLE, """
             uuid secrets os.urandom random.SystemRandom os.getrandom numpy.random.bytes
-            jax.random.default_prng_impl
+            cv2.kmeans cv2.randu cv2.randn cv2.randShuffle cv2.theRNG
             """),
         (_OWN_SEED, """
             random.Random numpy.random.default_rng numpy.random.RandomState
@@ -164,6 +171,11 @@ def _rules() -> dict[str, Effect]:
             os.link os.removedirs os.renames os.truncate os.write
             shutil tempfile logging.FileHandler numpy.memmap pandas.HDFStore pandas.ExcelWriter
             cv2.imwrite cv2.VideoWriter PIL.Image.Image.save torch.utils.tensorboard sqlite3 shelve
+            logging.handlers joblib.Memory tensorflow.summary tensorflow.train.Checkpoint
+            keras.callbacks.ModelCheckpoint keras.callbacks.CSVLogger keras.callbacks.TensorBoard
+            keras.callbacks.BackupAndRestore tensorflow.keras.callbacks.ModelCheckpoint
+            tensorflow.keras.callbacks.CSVLogger tensorflow.keras.callbacks.TensorBoard
+            tensorflow.keras.callbacks.BackupAndRestore
             torchvision.utils.save_image matplotlib.pyplot.imsave
             """),
         (TIME, """
@@ -179,7 +191,8 @@ def _rules() -> dict[str, Effect]:
         (NETWORK, """
             socket ssl http urllib ftplib smtplib imaplib telnetlib xmlrpc requests httpx aiohttp
             websockets boto3 paramiko wandb mlflow huggingface_hub openai torch.hub
-            seaborn.load_dataset keras.datasets tensorflow.keras.datasets
+            seaborn.load_dataset keras.datasets tensorflow.keras.datasets keras.applications
+            tensorflow.keras.applications keras.utils.get_file tensorflow.keras.utils.get_file
             statsmodels.datasets.get_rdataset
             """),
         (_INPUT, "getpass pdb code IPython.embed"),
@@ -225,16 +238,22 @@ METHODS: Final[Mapping[str, Effect]] = {
     **dict.fromkeys(
         names("""
         to_csv to_parquet to_pickle to_json to_excel to_hdf to_feather to_sql to_html to_latex
-        to_stata to_orc to_clipboard to_markdown to_xml to_gbq tofile save savez savez_compressed
-        savetxt savemat savefig save_model save_pretrained save_weights save_state export write
-        writelines write_text write_bytes write_image write_html write_csv write_parquet write_ipc
-        dump mkdir makedirs touch unlink rmdir symlink_to hardlink_to chmod extractall
-        write_json add_scalar add_image add_graph sink_csv sink_parquet imsave imwrite
-        mknod removedirs log_metric
+        to_stata to_orc to_clipboard to_markdown to_xml to_gbq to_zarr to_netcdf tofile export dump
+        save savez savefig savetxt savemat write writelines write_text write_bytes
+        mkdir makedirs touch unlink rmdir symlink_to hardlink_to chmod extractall add_scalar
+        add_image add_graph sink_csv sink_parquet imsave imwrite mknod removedirs log_metric
         """),
         WRITES,
     ),
-    **dict.fromkeys(("sample", "rvs"), RANDOM_NUMPY),
+    **dict.fromkeys(("sample", "rvs", "resample"), RANDOM_NUMPY),
+    **dict.fromkeys(
+        names(
+            "normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_"
+            " multinomial bernoulli"
+        ),
+        Effect(EffectKind.RANDOM, _TORCH),
+    ),
+    "effect_noise": UNSEEDABLE,
     **dict.fromkeys(("now", "today", "utcnow"), TIME),
     **dict.fromkeys(("Popen", "check_output", "check_call"), _PROCESS),
     **dict.fromkeys(("urlopen", "urlretrieve", "from_pretrained"), NETWORK),
@@ -248,6 +267,14 @@ METHODS: Final[Mapping[str, Effect]] = {
     **dict.fromkeys(("run_cell", "run_line_magic", "run_cell_magic", "run_code"), DYNAMIC),
 }
 """Effects of methods and attributes by name, of objects of any type."""
+_WRITERS = ("write", "save")
+"""How the names of methods begin that write."""
+OTHER_GENERATORS: Final[Mapping[str, str]] = {
+    "polars": "sample shuffle",
+    "tensorflow": "shuffle",
+    "datasets": "shuffle train_test_split",
+}
+"""Methods that draw numbers for objects of a library, if a notebook imports it."""
 
 TEXT_WITHOUT_ARGUMENTS: Final = names(
     "to_csv to_json to_html to_latex to_markdown to_xml write_csv write_json"
@@ -277,13 +304,12 @@ SAFE_DECORATORS: Final = names(
     """
     abc.abstractmethod contextlib.contextmanager contextlib.asynccontextmanager
     dataclasses.dataclass functools.cache functools.cached_property functools.lru_cache
-    functools.wraps functools.total_ordering functools.singledispatch functools.partial
+    functools.wraps functools.total_ordering functools.singledispatch
     torch.no_grad torch.inference_mode torch.enable_grad typing.overload typing.final
-    typing.runtime_checkable typing.no_type_check numba.jit numba.njit numba.vectorize
-    numba.guvectorize jax.jit staticmethod classmethod property
+    typing.runtime_checkable typing.no_type_check jax.jit staticmethod classmethod property
     """
 )
-"""Decorators that do not call what they decorate."""
+"""Decorators that do not call what they decorate, and read no variables for it."""
 
 SAFE_BASES: Final = names(
     """
@@ -352,6 +378,11 @@ _FIXED_OF_TORCH = names(
     """
 )
 """Of torch.nn's names, those that draw no numbers; neither do the losses."""
+_RANDOM_OF_NETWORKX = (
+    "random", "erdos", "gnp", "gnm", "gn_", "barabasi", "watts", "stochastic", "louvain", "spring",
+    "powerlaw", "geometric", "scale_free", "configuration_model", "fluid", "label_propagation",
+    "partition", "approximat",
+)  # fmt: skip
 _RANDOM_TRANSFORMS = (
     "Random", "ColorJitter", "GaussianNoise", "AutoAugment", "RandAugment", "TrivialAugment",
     "AugMix", "Elastic", "MixUp", "CutMix",
@@ -371,6 +402,8 @@ def effect_of_path(path: str) -> Effect:
     root = path.partition(".")[0]
     if root not in PURE_MODULES:
         return UNKNOWN
+    if root == "networkx" and any(word in last for word in _RANDOM_OF_NETWORKX):
+        return Effect(EffectKind.RANDOM, _OWN)
     if root == "sklearn" and last in _RANDOM_OF_SKLEARN:
         return RANDOM_NUMPY
     if root == "sklearn" and last.startswith("fetch_"):
@@ -378,6 +411,13 @@ def effect_of_path(path: str) -> Effect:
     if path.startswith("torchvision.transforms.") and last.startswith(_RANDOM_TRANSFORMS):
         return Effect(EffectKind.RANDOM, _TORCH)
     return PURE
+
+
+def effect_of_method(name: str, *, called: bool) -> Effect:
+    """Return the effect of a method or attribute of an object of any type."""
+    if called and name.startswith(_WRITERS):
+        return WRITES
+    return METHODS.get(name, PURE)
 
 
 def effect_of_builtin(name: str) -> Effect:

@@ -16,7 +16,7 @@ from .call_effects import effect_of_builtin_call, opened_file, refined_effect
 from .code_events import Access, DeferredCode, ImportedName, Mention
 from .effect_rules import (
     FRAME_READERS,
-    METHODS,
+    OTHER_GENERATORS,
     PATH_METHODS,
     PURE,
     SAFE_BASES,
@@ -25,6 +25,7 @@ from .effect_rules import (
     WRITES,
     Effect,
     EffectKind,
+    effect_of_method,
     effect_of_path,
 )
 
@@ -122,28 +123,36 @@ class NameBindings:
             return
         effect = effect_of_path(path)
         if effect == PURE and mention.path:
-            effect = METHODS.get(mention.path[-1], PURE)
+            effect = effect_of_method(mention.path[-1], called=mention.call is not None)
         yield refined_effect(effect, path, mention, self.certain)
 
     def _of_attribute(self, name: str, mention: Mention) -> Iterator[Effect]:
-        effect = METHODS.get(name, PURE)
         last = name == mention.path[-1]
+        effect = effect_of_method(name, called=last and mention.call is not None)
         if last and name == "open" and mention.call is not None:
             yield opened_file(mention.call, mention, mode=0)
         elif last and name in PATH_METHODS and mention.call is not None:
             one = len(mention.call.args) == 1 and not mention.call.keywords
             literal = one and isinstance(mention.call.args[0], ast.Dict | ast.List | ast.Tuple)
-            if one and not literal and self._has_paths():
+            if one and not literal and self.has_imported("pathlib"):
                 yield WRITES
+        elif last and mention.call is not None and self._draws(name):
+            yield refined_effect(Effect(EffectKind.RANDOM, "own"), name, mention, self.certain)
         elif effect != PURE:
             own = mention if last else replace(mention, call=None)
             yield refined_effect(effect, name, own, self.certain)
 
-    def _has_paths(self) -> bool:
+    def _draws(self, method: str) -> bool:
+        """Return whether a method draws numbers in a library that the notebook imports."""
         return any(
-            module.partition(".")[0] == "pathlib"
-            for each in self.imports.values()
-            for module in each
+            method in methods.split() and self.has_imported(library)
+            for library, methods in OTHER_GENERATORS.items()
+        )
+
+    def has_imported(self, library: str) -> bool:
+        """Return whether any name stands for a library, or for something of it."""
+        return any(
+            module.partition(".")[0] == library for each in self.imports.values() for module in each
         )
 
     def runs_at_definition(self, code: DeferredCode) -> bool:

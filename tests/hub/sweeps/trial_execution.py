@@ -47,6 +47,8 @@ class World:
         self.entropy = entropy
 
     def seed(self, value: object = None) -> None:
+        if not isinstance(value, int | float | str | None):
+            raise TypeError(type(value))  # as random.seed does
         self.seeded = value is not None
         self.generator.seed(self.entropy if value is None else str(value))
 
