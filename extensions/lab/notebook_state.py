@@ -15,6 +15,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty
 from typing import Annotated, Any, Final, Protocol
@@ -211,5 +212,6 @@ def _prune(folder: Path) -> None:
     if not folder.is_dir():
         return
     for path in folder.iterdir():
-        if time.time() - path.stat().st_mtime > _LEFT_SECONDS:
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another call deletes it, or its job takes it
+            if time.time() - path.stat().st_mtime > _LEFT_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)

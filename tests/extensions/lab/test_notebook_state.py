@@ -15,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from carrel.extensions.lab.notebook_state import NotebookStateOut, last_finished, save_state
 from carrel.hub.attempts.snapshot_side import digest
+from carrel.hub.attempts.snapshots import continuation_folder
 
 EXECUTED = {1: digest("a = 1"), 2: digest("b = 2"), 3: digest("c = 3"), 4: digest("1 / 0")}
 
@@ -91,6 +92,16 @@ def test_a_state_that_cannot_be_saved_leaves_nothing_behind(tmp_path: Path) -> N
         state = asyncio.run(save_state(path, kernel, tmp_path))
         assert state == NotebookStateOut(left_out={}, problem=why)
     assert [found.name for found in tmp_path.iterdir()] == ["a.ipynb"]
+
+
+def test_a_state_that_another_call_deletes_meanwhile_is_no_problem(tmp_path: Path) -> None:
+    path = tmp_path / "a.ipynb"
+    nbformat.write(new_notebook(cells=[code("a = 1", 1)]), path)  # type: ignore[no-untyped-call]
+    states = continuation_folder(tmp_path, "x").parent
+    states.mkdir(parents=True)
+    (states / "deleted").symlink_to(states / "nothing")
+    state = asyncio.run(save_state(path, SilentKernel(), tmp_path))
+    assert state.problem.startswith("a cell is running")
 
 
 def test_the_notebook_is_read_once_and_never_in_the_event_loop(
