@@ -31,6 +31,8 @@ _STAYS_OPEN: Final = Effect(EffectKind.OPENS)
 _GET_ATTRIBUTE = {"getattr": 1, "setattr": 1, "delattr": 1, "hasattr": 1}
 _BY_NAME = {"operator.methodcaller": 0, "operator.attrgetter": 0}
 _PLACES = ("path_or_buf", "buf", "path", "fname", "file", "name", "excel_writer", "con", "filename")
+_DATA_AND_BATCH_SIZE = 2
+"""The arguments of a DataLoader before ``shuffle``."""
 _CLOCK_TEXTS = ("now", "today")
 
 
@@ -92,6 +94,8 @@ def opened_file(call: ast.Call, mention: Mention, *, mode: int) -> Effect:
     given = next((each.value for each in call.keywords if each.arg == "mode"), None)
     if given is None and len(call.args) > mode:
         given = call.args[mode]
+    if any(isinstance(each, ast.Starred) for each in call.args) or _unpacks(call):
+        return WRITES
     match given:
         case None:
             pass
@@ -136,13 +140,31 @@ def _by_arguments(path: str, call: ast.Call, mention: Mention, certain: frozense
         return TIME
     if root == "pandas" and given & {"chunksize", "iterator"}:
         return _STAYS_OPEN
-    if path == "numpy.load" and "allow_pickle" in given:
-        return UNPICKLES
-    if path == "numpy.load" and not mention.closed and not _names_array(call):
-        return _STAYS_OPEN
-    if root in ("sklearn", "torch") and given & RANDOM_OPTIONS and not _seeded(call, certain):
+    if path == "numpy.load":
+        return _loaded_array(call, mention, given)
+    if path == "torch.utils.data.DataLoader" and len(call.args) > _DATA_AND_BATCH_SIZE:
+        given.add("shuffle")
+    options = given & RANDOM_OPTIONS or _unpacks(call)
+    if root in ("sklearn", "torch") and options and not _seeded(call, certain):
         return Effect(EffectKind.RANDOM, "torch") if root == "torch" else RANDOM_NUMPY
     return PURE
+
+
+def _loaded_array(call: ast.Call, mention: Mention, given: set[str | None]) -> Effect:
+    if len(call.args) > 1 or given & {"allow_pickle", None}:
+        return UNPICKLES
+    if "mmap_mode" in given:
+        modes = [each.value for each in call.keywords if each.arg == "mmap_mode"]
+        read_only = all(
+            isinstance(each, ast.Constant) and each.value in ("r", "c") for each in modes
+        )
+        return PURE if read_only else WRITES
+    return PURE if mention.closed or _names_array(call) else _STAYS_OPEN
+
+
+def _unpacks(call: ast.Call) -> bool:
+    """Return whether a call has options from a dictionary, which are not known."""
+    return any(each.arg is None for each in call.keywords)
 
 
 def _names_array(call: ast.Call) -> bool:

@@ -108,6 +108,19 @@ SUBMODULES: Final = names(
 """Modules that are often imported with ``from``; passed on as a value, they hide what is used."""
 
 
+_FIXED_OF_KERAS = names(
+    """
+    Sequential Model Input activations backend callbacks constraints losses metrics optimizers
+    regularizers utils layers.Activation layers.AveragePooling2D layers.BatchNormalization
+    layers.Concatenate layers.Flatten layers.GlobalAveragePooling2D layers.Input layers.InputLayer
+    layers.LayerNormalization layers.Layer layers.MaxPooling1D layers.MaxPooling2D
+    layers.Normalization layers.ReLU layers.Rescaling layers.Reshape layers.Softmax
+    models.Sequential models.Model
+    """
+)
+"""Of Keras's names, those that draw no numbers."""
+
+
 def _rules() -> dict[str, Effect]:
     found: dict[str, Effect] = {}
     for effect, text in (
@@ -210,7 +223,10 @@ def _rules() -> dict[str, Effect]:
         (PURE, "importlib.metadata urllib.parse sys http.HTTPStatus multiprocessing.cpu_count"),
     ):  # fmt: skip
         found |= dict.fromkeys(text.split(), effect)
-    return found
+    fixed = {
+        f"{keras}.{name}" for keras in ("keras", "tensorflow.keras") for name in _FIXED_OF_KERAS
+    }
+    return dict.fromkeys(fixed, PURE) | found
 
 
 RULES: Final = _rules()
