@@ -8,8 +8,8 @@ import click
 
 from ...errors import InvalidInput
 from ...schemas import MAX_NOTEBOOK_BYTES, SCRIPT, parsers
-from ...sweeps.cell_analysis import analyse_notebook
 from ...sweeps.explanation import SweepExplanation, explain_sweep
+from ...sweeps.notebook_analysis import analyse_notebook
 from ...sweeps.notebook_cells import SweepNotebook, read_sweep_notebook
 from ...sweeps.space import Space
 from ...sweeps.space_syntax import space_from_options

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from carrel.hub.sweeps.cell_analysis import CellAnalysis, NotebookAnalysis, analyse_notebook
+from carrel.hub.sweeps.cell_analysis import CellAnalysis, NotebookAnalysis
+from carrel.hub.sweeps.notebook_analysis import analyse_notebook
 from carrel.hub.sweeps.notebook_cells import SweepNotebook, read_sweep_notebook
 
 PARAMETERS = "lr = 0.1\ndepth = 2\nname = 'adam'"

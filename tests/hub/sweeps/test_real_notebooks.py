@@ -11,7 +11,7 @@ from pathlib import Path
 import papermill
 import pytest
 
-from carrel.hub.sweeps.cell_analysis import analyse_notebook
+from carrel.hub.sweeps.notebook_analysis import analyse_notebook
 from carrel.hub.sweeps.notebook_cells import read_sweep_notebook
 from carrel.hub.sweeps.space_syntax import space_from_options
 from carrel.hub.sweeps.stage_tree import Stage, stage_tree

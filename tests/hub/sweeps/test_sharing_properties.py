@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, note
 
-from carrel.hub.sweeps.cell_analysis import analyse_notebook
+from carrel.hub.sweeps.notebook_analysis import analyse_notebook
 from carrel.hub.sweeps.notebook_cells import read_sweep_notebook
 from carrel.hub.sweeps.stage_tree import StageTree, stage_tree
 from carrel.hub.sweeps.trials import Trial, optional_parameters, value_key

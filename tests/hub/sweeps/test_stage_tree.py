@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.sweeps.cell_analysis import analyse_notebook
 from carrel.hub.sweeps.explanation import CellExplanation, explain_cells
+from carrel.hub.sweeps.notebook_analysis import analyse_notebook
 from carrel.hub.sweeps.notebook_cells import SHARE_TAG, SweepNotebook, read_sweep_notebook
 from carrel.hub.sweeps.space_syntax import space_from_options
 from carrel.hub.sweeps.stage_tree import Stage, StageTree, stage_tree, sweep_cost

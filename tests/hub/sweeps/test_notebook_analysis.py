@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.sweeps.cell_analysis import analyse_notebook
+from carrel.hub.sweeps.notebook_analysis import analyse_notebook
 from carrel.hub.sweeps.notebook_cells import NO_SHARE_TAG, SHARE_TAG
 
 from .notebooks import analysed, last_cell, notebook
