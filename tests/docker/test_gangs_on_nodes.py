@@ -13,7 +13,7 @@ import pytest
 
 from carrel.spawners.docker.containers.swarm_networks import overlay_subnets
 
-from ..docker_engine import DockerEngine
+from ..docker_engine import DockerEngine, end_what_was_half_made
 from ..e2e.all_reduce import ALL_REDUCE
 from ..e2e.support import Installation, eventually
 from .swarm import FROM_FAR, HERE, TwoEngines, site_of_two, two_engines
@@ -196,6 +196,28 @@ def test_a_service_killed_while_it_starts_the_members_leaves_no_network(
     ended = site.wait_for(job, "succeeded", "failed", "lost", user=USER, within=240)
     assert ended["state"] == "succeeded", ended
     eventually(lambda: engines.overlays() == [], "its network is removed")
+
+
+def test_a_job_whose_machine_fails_runs_again_with_a_network_of_its_own(
+    site: Installation, engines: TwoEngines, tmp_path: Path
+) -> None:
+    job = run(site, tmp_path, WAITING.replace('"go"', '"again"'))
+    eventually(lambda: computed(site, job), "both have the sum")
+    first = site.request(job, user=USER)["lease"]["id"]
+    assert engines.far.folder is not None
+    engines.far.kill()
+    end_what_was_half_made(engines.far.folder)
+    engines.far.start()
+
+    def is_repeated() -> bool:
+        found = site.request(job, user=USER)
+        return found["state"] == "running" and found["lease"]["id"] != first
+
+    eventually(is_repeated, "all members start again", within=240)
+    (site.state / "homes" / USER / "again").touch()
+    ended = site.wait_for(job, "succeeded", "failed", "lost", user=USER)
+    assert ended["state"] == "succeeded", ended
+    eventually(lambda: engines.overlays() == [], "both of its networks are removed", within=120)
 
 
 def test_no_container_sends_packets_into_networks_of_a_swarm(site: Installation) -> None:
