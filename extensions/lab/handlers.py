@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable
 from contextlib import aclosing
 from http import HTTPStatus
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from tornado.iostream import StreamClosedError
 
 from ...hub.client import AsyncClient
 from ...hub.errors import CarrelError
+from ...hub.interfaces.session_meter import GROUP, VARIABLE, SessionMeter
 from ...hub.schemas import WatchOut
 from ..environment import (
     CLAIM_PATH,
@@ -108,6 +110,17 @@ class GiveUpHandler(_ActionHandler):
         return self.session_status.give_up(self.get_query_argument("request"))
 
 
+def _meter(server_app: ServerApp) -> SessionMeter | None:
+    """Return the meter that the engine of this session names; None without one."""
+    name = os.environ.get(VARIABLE, "")
+    for entry in entry_points(group=GROUP, name=name) if name else ():
+        try:
+            return cast("SessionMeter", entry.load()())
+        except Exception as error:  # the session is worth more than its measurement
+            server_app.log.warning("This session does not measure itself: %s", error)
+    return None
+
+
 def install(server_app: ServerApp, request_id: str) -> None:
     manager = cast("ServerKernelManager", server_app.kernel_manager)
     journals = KernelJournals(root=Path(jupyter_data_dir()) / JOURNAL_FOLDER, log=server_app.log)
@@ -117,6 +130,7 @@ def install(server_app: ServerApp, request_id: str) -> None:
         request_id=request_id,
         kernels=kernels,
         log=server_app.log,
+        meter=_meter(server_app),
     )
     _add_routes(server_app, session_status, {"journals": journals, "kernels": manager})
     _listen_to_kernels(server_app, kernels)

@@ -17,6 +17,7 @@ from math import inf
 from typing import Protocol
 
 from ...hub.errors import CarrelError, Conflict, Forbidden, NotFound, NotSignedIn
+from ...hub.interfaces.session_meter import SessionMeter
 from ...hub.schemas import EventOut, HeldOut, KernelsIn, RequestOut, WarningOut, WatchOut
 from .kernel_activity import KernelWatch
 
@@ -54,6 +55,8 @@ class SessionStatus:
     kernels: KernelWatch
     log: logging.Logger
     clock: Callable[[], float] = time.time
+    meter: SessionMeter | None = None
+    """Of an engine that does not measure its sessions."""
     now: WatchOut | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -125,7 +128,12 @@ class SessionStatus:
             await self._report()
 
     async def _report(self) -> float:
-        answer = await self.service.report_kernels(self.request_id, self.kernels.report())
+        report = self.kernels.report()
+        use = self.meter.latest() if self.meter is not None else None
+        if use is not None:
+            measured = {"cpu_seconds": use.cpu_seconds, "devices": use.devices.value}
+            report = report.model_copy(update=measured)
+        answer = await self.service.report_kernels(self.request_id, report)
         self._publish(answer)
         self._follow(answer.follow)
         return answer.again_seconds

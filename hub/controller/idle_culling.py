@@ -119,10 +119,14 @@ class IdleCulling:
 def _sample(
     lease: LeaseRecord, kernels: KernelReport | None, activity: ActivitySample, now: float
 ) -> IdleSample:
-    unknown = [DeviceActivity(name=name, use=ActivityLevel.UNKNOWN) for name in lease.devices]
+    """Return what is known now: what a session measures itself is better than its engine's."""
+    cpu, use = activity.cpu_seconds.get(lease.id), ActivityLevel.UNKNOWN
+    if kernels is not None and kernels.cpu_seconds is not None:
+        cpu, use = kernels.cpu_seconds, kernels.devices or use
+    unmeasured = [DeviceActivity(name=name, use=use) for name in lease.devices]
     return IdleSample(
         at=now,
         kernels=kernels,
-        cpu_seconds=activity.cpu_seconds.get(lease.id),
-        devices=tuple(activity.devices.get(device.name, device) for device in unknown),
+        cpu_seconds=cpu,
+        devices=tuple(activity.devices.get(device.name, device) for device in unmeasured),
     )

@@ -21,12 +21,16 @@ class OpenSessionIn(In):
 class KernelsIn(In):
     """Body of ``POST /api/v1/requests/{id}/kernels``: the kernel activity of a session.
 
-    ``cell_seconds_ago`` is the time since a cell last ran; null if none has run.
+    ``cell_seconds_ago`` is the time since a cell last ran; null if none has run. A session that
+    measures itself, because its engine does not, adds the CPU time of its processes and what its
+    devices did.
     """
 
     count: Annotated[int, Field(ge=0, le=LARGEST)]
     running: Annotated[int, Field(ge=0, le=LARGEST, description="Kernels that execute a cell now.")]
     cell_seconds_ago: Annotated[float, Field(ge=0, le=LONGEST)] | None = None
+    cpu_seconds: Annotated[float, Field(ge=0, le=LONGEST)] | None = None
+    devices: Literal["worked", "quiet", "unknown"] | None = None
 
 
 class StartedIn(In):

@@ -13,7 +13,7 @@ from ..requests.presenter import claim_by, dated_drains, drain_of
 from ..requests.queries import RequestQueries
 from ..runtime.context import Context
 from ..scheduling.model import idleness
-from ..scheduling.model.idleness import KernelReport
+from ..scheduling.model.idleness import ActivityLevel, KernelReport
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..schemas import HeldOut, KernelsIn, RequestOut, WatchOut
@@ -63,7 +63,13 @@ class SessionActivity:
         if record.kind is not Kind.SESSION or record.state is not State.RUNNING:
             raise Conflict(f"{record.id} is not a running session.")
         cell_at = None if body.cell_seconds_ago is None else now - body.cell_seconds_ago
-        kernels = KernelReport(count=body.count, running=body.running, cell_at=cell_at)
+        kernels = KernelReport(
+            count=body.count,
+            running=body.running,
+            cell_at=cell_at,
+            cpu_seconds=body.cpu_seconds,
+            devices=ActivityLevel(body.devices) if body.devices else None,
+        )
         c.kernel_reports.put(record.id, kernels, now=now)
         with c.store.together():
             drain = drain_of(record, dated_drains(c.store.marks()))

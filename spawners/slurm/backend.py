@@ -204,7 +204,8 @@ class SlurmBackend:
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         """Return the CPU time of leases; that of a session includes its Jupyter server.
 
-        Of devices only the simulated ones: Slurm does not measure the others.
+        Of devices only the simulated ones: Slurm does not measure the others. Sessions measure
+        both themselves (``session_meter``).
         """
         try:
             devices = self.inventory()

@@ -20,6 +20,7 @@ from traitlets import Instance, default
 
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.interfaces.backend_settings import BackendSettings, SlurmOptions
+from ...hub.interfaces.session_meter import VARIABLE
 from ...hub.schemas import LeaseOut, StartedIn
 from ..sessions.host_session import HostSession
 from ..sessions.lease_options import devices_of
@@ -89,7 +90,8 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
     # -- LeaseMixin -------------------------------------------------------------------------
 
     def device_environment(self) -> dict[str, str]:
-        return device_variables(devices_of(self.lease) if self.lease else ())
+        devices = devices_of(self.lease) if self.lease else ()
+        return device_variables(devices) | {VARIABLE: "slurm"}
 
     def _start_slot(self, lease: LeaseOut) -> AbstractAsyncContextManager[None]:
         """Return no limit: the start of a session is no work for the machine of the hub."""

@@ -55,11 +55,16 @@ class KernelReport:
     Attributes:
         running: number of kernels that run a cell now.
         cell_at: when a cell was last seen to run; None for never.
+        cpu_seconds: of its processes without the server, from an arbitrary start; None from a
+            session that does not measure itself.
+        devices: what its devices did, from a session that measures itself.
     """
 
     count: int
     running: int
     cell_at: float | None = None
+    cpu_seconds: float | None = None
+    devices: ActivityLevel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

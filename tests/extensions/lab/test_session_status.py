@@ -22,6 +22,8 @@ from carrel.extensions.lab.output_journal import CellRequest
 from carrel.extensions.lab.panel_handlers import ACTIONS, READS
 from carrel.extensions.lab.session_status import SAVE_SECONDS, SessionStatus, last_call
 from carrel.hub.errors import Conflict, Unavailable
+from carrel.hub.interfaces.session_meter import SessionUse
+from carrel.hub.scheduling.model.idleness import ActivityLevel
 from carrel.hub.schemas import EventOut, HeldOut, KernelsIn, RequestOut, WarningOut, WatchOut
 
 SHARE = environment.LAB / "share" / "labextensions" / "carrel"
@@ -267,6 +269,25 @@ async def heard(subject: SessionStatus, count: int) -> list[WatchOut | None]:
     finally:
         running.cancel()
     return said
+
+
+class Meter:
+    """Measures once; then its driver hangs."""
+
+    def __init__(self) -> None:
+        self.left = [SessionUse(cpu_seconds=7.5, devices=ActivityLevel.QUIET)]
+
+    def latest(self) -> SessionUse | None:
+        return self.left.pop() if self.left else None
+
+
+def test_a_session_reports_what_it_measures_of_itself_while_it_can(bench: Bench) -> None:
+    subject = standing(bench, watch_out(), watch_out(stops_at=5e9))
+    subject.meter = Meter()
+    asyncio.run(heard(subject, 2))
+    assert isinstance(subject.service, Service)
+    measured = [(each.cpu_seconds, each.devices) for each in subject.service.reports]
+    assert measured[:2] == [(7.5, "quiet"), (None, None)]
 
 
 def test_a_tab_is_sent_a_warning_and_its_end_but_not_every_poll(bench: Bench) -> None:

@@ -117,6 +117,30 @@ def test_device_use_is_activity_and_so_is_a_driver_that_does_not_answer(
     assert room.pass_(4000).warning is None
 
 
+def test_a_session_that_measures_itself_is_believed_more_than_its_engine(room: Room) -> None:
+    """Slurm counts the Jupyter server of a session, and knows nothing of its devices."""
+    room.backend.devices = ()
+
+    def measures(cpu: float, devices: str) -> None:
+        room.tells = replace_kernels(cpu_seconds=cpu, devices=devices)
+        busy = room.backend.cpu_seconds.get(room.lease, 0.0) + 30.0
+        room.backend.cpu_seconds[room.lease] = busy
+
+    for number in range(200):
+        measures(3.0 * number, "quiet")
+        assert room.pass_(30).warning is None, "its processes worked"
+    for _ in range(200):
+        measures(600.0, "worked")
+        assert room.pass_(30).warning is None, "its device worked"
+    for _ in range(200):
+        measures(600.0, "unknown")
+        assert room.pass_(30).warning is None, "its device may have worked"
+    for _ in range(100):
+        measures(600.0, "quiet")
+        room.pass_(30)
+    assert room.now().warning is not None or room.now().state != "running"
+
+
 def test_a_session_without_kernel_reports_counts_as_active(room: Room) -> None:
     room.tells = None
     assert room.pass_(4000).warning is None
