@@ -45,6 +45,7 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_LEASE": "the lease that the process belongs to; its descendants inherit it",
     "CARREL_REQUEST": "the request",
     "CARREL_DEVICES": "the leased devices, as readable text",
+    "CARREL_SESSION_METER": "in sessions on a cluster: what measures them from inside",
     "CARREL_OUTPUT_DIR": "in jobs: the folder whose files `carrel output --files` returns",
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
     "CARREL_NOTICE": "in jobs: the file with the reason and end of a preemption notice; exists "
