@@ -174,7 +174,8 @@ def run(
     if wake_up.fenced:
         return EXIT_FENCED
     attempt.reporter.end()
-    report("ended", {**asdict(outcome), "code": str(outcome.code)})
+    if not (wake_up.stop and outcome.code is CauseCode.LOST):
+        report("ended", {**asdict(outcome), "code": str(outcome.code)})
     delivery.finish(_DELIVERY_WHEN_STOPPED_SECONDS if wake_up.stop else _DELIVERY_SECONDS)
     if wake_up.stop:
         return EXIT_STOPPED
@@ -216,7 +217,7 @@ def _judge(attempt: Attempt, work: Future[None], wake_up: WakeUp) -> outcome.Att
         return outcome.fenced()
     error = work.exception() if work.done() else TimeoutError("the work did not stop")
     if wake_up.signal is not None and (error is not None or attempt.failed):
-        return outcome.cancelled(wake_up.signal)
+        return outcome.stopped(wake_up.signal)
     return attempt.judge(error)
 
 

@@ -222,8 +222,18 @@ def quote_command(command: Sequence[str]) -> str:
     return f"`{words if len(words) <= MAX_COMMAND else words[: MAX_COMMAND - 1] + '…'}`"
 
 
-def cancelled(number: int) -> AttemptOutcome:
-    """Return the outcome after a signal; the service has the real cause of the stop."""
+def stopped(number: int) -> AttemptOutcome:
+    """Return the outcome after a signal; the service has the real cause of the stop.
+
+    Carrel begins with SIGINT. SIGTERM comes from an engine or a machine that shuts down: the
+    attempt is lost, reports no end, and is tried again as any other that disappears.
+    """
+    if number == signal.SIGTERM:
+        return AttemptOutcome(
+            code=CauseCode.LOST,
+            message="stopped by SIGTERM from outside Carrel, as when an engine or a machine shuts "
+            "down",
+        )
     return AttemptOutcome(
         code=CauseCode.CANCELLED, message=f"stopped by a signal ({signal.Signals(number).name})"
     )
