@@ -20,7 +20,6 @@
 from __future__ import annotations
 
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -28,13 +27,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import InvalidInput
+from ..records.dependencies import Condition
 from ..schemas import parsers
+from .toml_file import read_toml
 
 _EXAMPLE: Final = (
     "A TOML file with a table [jobs.NAME] for each job, and its notebook or command in it."
 )
 _NAME_LENGTH: Final = 64
-_CONDITIONS: Final = ("ok", "any")
 _COPIED: Final = (
     "devices", "model", "retries", "priority", "preemptible", "image", "internet", "parameters",
     "kernel", "output", "labels",
@@ -78,16 +78,7 @@ def read(path: Path) -> list[PipelineJob]:
         InvalidInput: the file or one of its notebooks cannot be read, has unknown keys or names,
             or jobs that wait for each other in a circle.
     """
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InvalidInput(
-            f"{path} cannot be read: {error.strerror}.", accepted=_EXAMPLE
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not text in UTF-8.", accepted=_EXAMPLE) from error
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path} is not valid TOML: {error}.", accepted=_EXAMPLE) from error
+    found = read_toml(path, _EXAMPLE)
     tables = found.get("jobs")
     _check_keys(found, ("jobs",), f"{path}")
     if not isinstance(tables, dict) or not tables:
@@ -165,12 +156,12 @@ def _ordered(path: Path, jobs: Mapping[str, PipelineJob]) -> list[str]:
 
 def _dependency(text: str, where: str) -> tuple[str, str]:
     name, colon, condition = text.partition(":")
-    if not name or (colon and condition not in _CONDITIONS):
+    if not name or (colon and condition not in tuple(Condition)):
         raise InvalidInput(
             f"{where} waits for {text[:_NAME_LENGTH]!r}.",
             accepted="NAME or NAME:ok, which must succeed, or NAME:any, which must end.",
         )
-    return name, condition or "ok"
+    return name, condition or Condition.OK
 
 
 def _words(command: Any, where: str) -> list[str]:

@@ -18,7 +18,6 @@
 from __future__ import annotations
 
 import shlex
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +27,7 @@ from pydantic import ValidationError
 
 from ..errors import InvalidInput
 from ..schemas import JobIn, RoleIn
+from .toml_file import read_toml
 
 _JOB_KEYS = ("arrangement", "must_succeed", "roles")
 _ROLE_KEYS = tuple(name for name in RoleIn.model_fields if name != "name")
@@ -56,16 +56,7 @@ def read(path: Path) -> dict[str, object]:
     Raises:
         InvalidInput: the file cannot be read, has unknown keys, or a value that no role can have.
     """
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InvalidInput(
-            f"{path} cannot be read: {error.strerror}.", accepted=_EXAMPLE
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not text in UTF-8.", accepted=_EXAMPLE) from error
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path} is not valid TOML: {error}.", accepted=_EXAMPLE) from error
+    found = read_toml(path, _EXAMPLE)
     _check_keys(path, found, _JOB_KEYS, "")
     roles = found.get("roles")
     if not isinstance(roles, dict) or not roles:
