@@ -73,8 +73,10 @@ class DependencyController:
             self._looked_at = now
             self._resumed = self._resumptions(failed)
         last = {name: self._last(name) for name in jobs}
-        later = {record.id: record for record in self._requests(ids=frozenset(last.values()))}
-        newest = {name: later.get(last[name], record) for name, record in jobs.items()}
+        later = frozenset(last.values()) - jobs.keys()
+        found = {record.id: record for record in self._requests(ids=later)} if later else {}
+        found |= jobs
+        newest = {name: found.get(last[name], record) for name, record in jobs.items()}
         return _Known(jobs=jobs, newest=newest)
 
     def _last(self, name: str) -> str:
