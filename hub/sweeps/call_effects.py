@@ -78,7 +78,7 @@ def refined_effect(effect: Effect, path: str, mention: Mention, certain: frozens
             return (
                 PURE if call is not None and _has_seed(call, certain) else Effect(EffectKind.RANDOM)
             )
-        case EffectKind.RANDOM if effect.library and call is not None and _seeded(call, certain):
+        case EffectKind.RANDOM if effect.origin and call is not None and _seeded(call, certain):
             return PURE
         case EffectKind.RANDOM if path.endswith("resample") and _has_text(call):
             return PURE  # of a table, by time

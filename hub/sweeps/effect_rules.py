@@ -38,12 +38,12 @@ class Effect:
     """The effect of a name.
 
     Attributes:
-        library: whose generator it seeds (several, separated by spaces), or draws from; empty for
-            one that cannot be seeded.
+        origin: the library whose generator it seeds (several, separated by spaces), or draws from;
+            empty for one that cannot be seeded.
     """
 
     kind: EffectKind
-    library: str = ""
+    origin: str = ""
 
 
 def names(text: str) -> frozenset[str]:

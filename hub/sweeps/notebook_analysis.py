@@ -263,7 +263,7 @@ class _Analyzer:
         match effect.kind:
             case EffectKind.PURE | EffectKind.SEED:
                 return
-            case EffectKind.RANDOM if effect.library in seeded and not self.compiled(place):
+            case EffectKind.RANDOM if effect.origin in seeded and not self.compiled(place):
                 return
             case EffectKind.UNPICKLES:
                 self.unpickles(event, seeded, line, place)
@@ -290,7 +290,7 @@ class _Analyzer:
         if not codes and self.bindings.is_only_imported(event):
             effects = list(self.bindings.effects(event))
             seeds = len(effects) == 1 and effects[0].kind is EffectKind.SEED
-            return set(effects[0].library.split()) if seeds else set()
+            return set(effects[0].origin.split()) if seeds else set()
         found = [self.seeds_of_code(code, seen) for code in codes]
         return set.intersection(*found) if found else set()
 

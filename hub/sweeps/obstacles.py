@@ -72,7 +72,7 @@ _VERBS = {
 def name_obstacle(effect: Effect, mention: Mention, line: int, why: Why) -> Obstacle:
     """Return the obstacle that a mention of a name is; ``why`` completes its sentence."""
     shown = mention.shown
-    if effect.kind is EffectKind.UNKNOWN and effect.library:
+    if effect.kind is EffectKind.UNKNOWN and effect.origin:
         return Obstacle(
             line=line,
             why=why(f"passes the module {shown} on, so that its uses cannot be found"),
@@ -83,7 +83,7 @@ def name_obstacle(effect: Effect, mention: Mention, line: int, why: Why) -> Obst
         return Obstacle(line=line, why=why(what), advice=_ADVICE[effect.kind])
     advice = _ADVICE.get(effect.kind, "")
     if effect.kind is EffectKind.RANDOM:
-        call = SEED_CALLS.get(effect.library)
+        call = SEED_CALLS.get(effect.origin)
         pass_seed = "pass a seed, such as random_state=0 or a generator with a seed"  # noqa: S105
         advice = f"Call {call} above it, or {pass_seed}." if call else "Give it a fixed seed."
     return Obstacle(line=line, why=why(f"{_VERBS[effect.kind]} ({shown})"), advice=advice)

@@ -1,8 +1,8 @@
 """Execute the trials of a sweep whole, as papermill does, and by the stages of its tree.
 
 Both happen in a small world with its own clock, random numbers and files, in which each trial has
-its own entropy: a stage that several trials share has another one, and writes files for nobody, so
-that sharing what must not be shared changes a result.
+its own entropy: a stage that several trials share has another one, and writes files that no trial
+reads, so that sharing what must not be shared changes a result.
 """
 
 from __future__ import annotations
