@@ -178,10 +178,7 @@ def site_on_a_cluster() -> Iterator[tuple[Installation, SlurmCluster]]:
         cluster = stack.enter_context(slurm_cluster())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="carrel-slurm-")))
         state = folder / "state"
-        state.mkdir(mode=0o700)
-        (state / "carrel.toml").write_text(
-            f'[slurm]\nconf = "{cluster.conf}"\nsimulated = ["sim"]\ncpus = 1\nmemory = "512MiB"\n'
-        )
+        cluster.site_file(state)
         config = Path(__file__).with_name("slurm_site_config.py")
         shutil.copy(config, state / "jupyterhub_config.py")
         yield stack.enter_context(installation(state, "--engine", "slurm")), cluster

@@ -11,17 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.attempts.spec import FILES, member_folder
 from carrel.hub.errors import BackendFailed
 from carrel.hub.interfaces.backend import (
     AttemptStatus,
     Backend,
     LaunchOrder,
-    MemberOrder,
     ProcessState,
 )
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost
-from carrel.hub.records.gangs import member_id, split_member_id
+from carrel.hub.records.gangs import split_member_id
 from carrel.hub.records.images import Reference
 from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import JobSpec
@@ -35,6 +33,7 @@ from carrel.spawners.slurm.batch_script import time_limit
 from ..docker.kit import make_site
 from ..docker_engine import DockerEngine
 from ..fake_service import eventually
+from ..gang_orders import gang_orders
 from ..slurm.cluster import DEVICES, NODES, SlurmCluster
 
 _numbers = itertools.count(1)
@@ -79,23 +78,8 @@ class Engine:
         """Return the orders of a gang of members without devices, by rank."""
         lease = replace(self.order(), devices=())
         command = JobSpec(notebook_name="", command=("sleep", "600"))
-        return [
-            replace(
-                lease,
-                lease_id=member_id(lease.lease_id, rank),
-                job=command,
-                folder=member_folder(lease.folder / "1", rank),
-                member=MemberOrder(
-                    rank=rank,
-                    size=members,
-                    role="worker",
-                    number=rank,
-                    role_size=members,
-                    output_folder=lease.folder / "1" / FILES,
-                ),
-            )
-            for rank in range(members)
-        ]
+        folder = lease.folder / "1"
+        return gang_orders(replace(lease, job=command, folder=folder), members)
 
     def start(self, order: LaunchOrder) -> Handle:
         """Start an attempt, and wait until its process claims it; before that it is only Python."""

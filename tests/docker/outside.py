@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import docker
+from docker.errors import DockerException
 
 from carrel.spawners.docker.containers.subnets import routes
 
@@ -51,15 +52,25 @@ def outside_host(api: docker.APIClient, image: str) -> Iterator[None]:
 
 
 @contextmanager
-def far_machine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
-    """A machine with an engine, addresses, routes and a firewall of its own; the disk is shared.
-
-    It has the address ``FAR``, and reaches this one at ``NEAR``.
-    """
+def network_namespace() -> Iterator[str]:
+    """The path of a network namespace of its own."""
     name = f"carrel-{secrets.token_hex(4)}"
-    network = f"/run/netns/{name}"
-    need("docker", shutil.which("dockerd"), "another machine needs dockerd")
     ip("netns", "add", name)
+    try:
+        yield f"/run/netns/{name}"
+    finally:
+        ip("netns", "delete", name)
+
+
+@contextmanager
+def engine_in(
+    network: str, first: DockerEngine, image: str, *, swarm: bool = False
+) -> Iterator[DockerEngine]:
+    """An engine in a network namespace, with an image of the first engine.
+
+    Args:
+        swarm: whether it can be in a swarm, which it leaves at the end.
+    """
     # A socket's path is short: pytest's own folders are not.
     with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
         engine = DockerEngine(
@@ -67,16 +78,38 @@ def far_machine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
             folder=Path(folder),
             data=Path(folder, "data"),
             within=("nsenter", f"--net={network}"),
+            live_restore=not swarm,
         )
         try:
-            cable(HERE_NETWORK, network, NEAR, FAR)
             engine.start()
             engine.load(first, image)
             yield engine
         finally:
+            if swarm:
+                _leave(engine)
             engine.stop()
             unmount(Path(folder))
-            ip("netns", "delete", name)
+
+
+def _leave(engine: DockerEngine) -> None:
+    """Leave the swarm, so that the engine lets go of the namespaces of its networks."""
+    try:
+        engine.client().leave_swarm(force=True)
+    except DockerException:
+        return  # It is in none.
+
+
+@contextmanager
+def far_machine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
+    """A machine with an engine, addresses, routes and a firewall of its own; the disk is shared.
+
+    It has the address ``FAR``, and reaches this one at ``NEAR``.
+    """
+    need("docker", shutil.which("dockerd"), "another machine needs dockerd")
+    with network_namespace() as network:
+        cable(HERE_NETWORK, network, NEAR, FAR)
+        with engine_in(network, first, image) as engine:
+            yield engine
 
 
 @contextmanager

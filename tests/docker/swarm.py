@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from docker.errors import DockerException
-
-from ..docker_engine import DockerEngine, site_file, unmount
+from ..docker_engine import DockerEngine, site_file
 from ..e2e.support import Installation, installation
 from ..requirements import need
-from .outside import HERE_NETWORK, cable, ip
+from .outside import HERE_NETWORK, cable, engine_in, ip, network_namespace
 
 HERE, NEAR = "198.51.100.17", "198.51.100.18"
 """This machine, as the first one reaches it, and that first one, ``local`` in the pool."""
@@ -53,53 +49,17 @@ def two_engines(first: DockerEngine, image: str) -> Iterator[TwoEngines]:
     """Yield two engines with the image; a machine reaches each by a cable, and they each other."""
     need("docker", shutil.which("dockerd"), "other machines need dockerd")
     with ExitStack() as stack:
-        networks = [stack.enter_context(_network()) for _ in range(2)]
+        networks = [stack.enter_context(network_namespace()) for _ in range(2)]
         cable(HERE_NETWORK, networks[0], HERE, NEAR)
         cable(HERE_NETWORK, networks[1], FROM_FAR, FAR)
         # The service has one address for all nodes.
         ip("route", "add", HERE, "via", FROM_FAR, within=("nsenter", f"--net={networks[1]}"))
         cable(networks[0], networks[1], _FIRST_DATA, _SECOND_DATA)
-        near, far = (stack.enter_context(_engine(network, first, image)) for network in networks)
-        yield TwoEngines(near=near, far=far)
-
-
-@contextmanager
-def _network() -> Iterator[str]:
-    name = f"carrel-{secrets.token_hex(4)}"
-    ip("netns", "add", name)
-    try:
-        yield f"/run/netns/{name}"
-    finally:
-        ip("netns", "delete", name)
-
-
-@contextmanager
-def _engine(network: str, first: DockerEngine, image: str) -> Iterator[DockerEngine]:
-    # A socket's path is short: pytest's own folders are not.
-    with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
-        engine = DockerEngine(
-            url=f"unix://{folder}/docker.sock",
-            folder=Path(folder),
-            data=Path(folder, "data"),
-            within=("nsenter", f"--net={network}"),
-            live_restore=False,
+        near, far = (
+            stack.enter_context(engine_in(network, first, image, swarm=True))
+            for network in networks
         )
-        try:
-            engine.start()
-            engine.load(first, image)
-            yield engine
-        finally:
-            _leave(engine)
-            engine.stop()
-            unmount(Path(folder))
-
-
-def _leave(engine: DockerEngine) -> None:
-    """Leave the swarm, so that the engine lets go of the namespaces of its networks."""
-    try:
-        engine.client().leave_swarm(force=True)
-    except DockerException:
-        return  # It is in none.
+        yield TwoEngines(near=near, far=far)
 
 
 @contextmanager

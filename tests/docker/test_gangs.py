@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
-from carrel.hub.attempts.spec import FILES, member_folder
-from carrel.hub.interfaces.backend import LaunchOrder, MemberOrder, ProcessState
-from carrel.hub.records.gangs import member_id
+from carrel.hub.attempts.spec import FILES
+from carrel.hub.interfaces.backend import LaunchOrder, ProcessState
 
 from ..fake_service import eventually
+from ..gang_orders import gang_orders
 from .kit import Site
 
 pytestmark = pytest.mark.docker
@@ -45,22 +44,7 @@ print("sum", total, flush=True)
 
 def gang(site: Site, members: int) -> list[LaunchOrder]:
     order = site.order(command=("python", "-c", ALL_REDUCE))
-    return [
-        replace(
-            order,
-            lease_id=member_id(order.lease_id, rank),
-            folder=member_folder(order.folder, rank),
-            member=MemberOrder(
-                rank=rank,
-                size=members,
-                role="worker",
-                number=rank,
-                role_size=members,
-                output_folder=order.folder / FILES,
-            ),
-        )
-        for rank in range(members)
-    ]
+    return gang_orders(order, members)
 
 
 def life(site: Site, group: str) -> ProcessState:

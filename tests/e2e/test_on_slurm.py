@@ -20,10 +20,7 @@ USER = "student1"
 @pytest.fixture
 def site(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Installation]:
     state = tmp_path / "state"
-    state.mkdir()
-    (state / "carrel.toml").write_text(
-        f'[slurm]\nconf = "{slurm.conf}"\nsimulated = ["sim"]\ncpus = 1\nmemory = "512MiB"\n'
-    )
+    slurm.site_file(state)
     # The time-outs of two_students: this machine may be busy.
     (state / "jupyterhub_config.py").write_text("c.LeaseMixin.launch_timeout = 140.0\n")
     with installation(state, "--engine", "slurm") as made:

@@ -45,10 +45,7 @@ LATE = SECOND + FRESH_SECONDS
 @pytest.fixture
 def site(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Installation]:
     state = tmp_path / "state"
-    state.mkdir()
-    (state / "carrel.toml").write_text(
-        f'[slurm]\nconf = "{slurm.conf}"\nsimulated = ["sim"]\ncpus = 1\nmemory = "512MiB"\n'
-    )
+    slurm.site_file(state)
     with patient_installation(state, "--engine", "slurm") as made:
         yield made
 

@@ -14,17 +14,17 @@ import psutil
 import pytest
 from nbformat import NotebookNode
 
-from carrel.hub.attempts.spec import FILES, LOG, member_folder
+from carrel.hub.attempts.spec import LOG
 from carrel.hub.errors import BackendFailed
-from carrel.hub.interfaces.backend import LaunchOrder, MemberOrder, ProcessState
+from carrel.hub.interfaces.backend import LaunchOrder, ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings
-from carrel.hub.records.gangs import member_id
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.local.backend import LocalBackend, create
 from carrel.spawners.processes import lease_processes
 
 from ...fake_service import eventually
+from ...gang_orders import gang_orders
 from ...odd_notebooks import ODD
 from ..attempts import deadline, wait_for_end
 from ..conftest import Desk, Driver
@@ -468,22 +468,7 @@ def test_case_7_a_process_that_cannot_be_seen_counts_from_the_second_time(
 def test_the_runners_of_a_gang_that_has_ended_are_reaped(desk: Desk) -> None:
     """Each one that is not would keep an entry in the table of processes, and descriptors."""
     order = desk.order(command=("true",), devices=0)
-    orders = [
-        replace(
-            order,
-            lease_id=member_id(order.lease_id, rank),
-            folder=member_folder(order.folder, rank),
-            member=MemberOrder(
-                rank=rank,
-                size=2,
-                role="worker",
-                number=rank,
-                role_size=2,
-                output_folder=order.folder / FILES,
-            ),
-        )
-        for rank in range(2)
-    ]
+    orders = gang_orders(order, 2)
     desk.service.members = 2
     handles = desk.backend.start_gang(orders)
     lease = order.lease_id

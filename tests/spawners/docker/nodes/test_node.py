@@ -10,17 +10,17 @@ from unittest.mock import Mock
 
 import pytest
 
-from carrel.hub.attempts.spec import FILES, member_folder
+from carrel.hub.attempts.spec import FILES
 from carrel.hub.errors import Unavailable
-from carrel.hub.interfaces.backend import MemberOrder, ProcessState
+from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
-from carrel.hub.records.gangs import member_id
 from carrel.hub.records.leases import Handle
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.docker.containers.networks import Networks
 from carrel.spawners.docker.nodes.node import Node
 from carrel.spawners.docker.nodes.warm_pool import WarmPool
 
+from ....gang_orders import gang_orders
 from ...conftest import Desk
 
 PATIENCE = 20.0
@@ -138,17 +138,7 @@ def test_no_member_can_choose_the_folder_of_the_host_that_the_others_get(
     secret.mkdir()
     order = desk.order(devices=0, command=("true",))
     files = order.folder / FILES
-    orders = [
-        replace(
-            order,
-            lease_id=member_id(order.lease_id, rank),
-            folder=member_folder(order.folder, rank),
-            member=MemberOrder(
-                rank=rank, size=2, role="r", number=rank, role_size=2, output_folder=files
-            ),
-        )
-        for rank in range(2)
-    ]
+    orders = gang_orders(order, 2)
     mounts: dict[str, object] = {}
 
     def create(name: str, body: dict[str, dict[str, object]]) -> str:
