@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
@@ -28,7 +28,7 @@ from ...dependencies.context import WebContext
 from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
-from ...dependencies.visitors import Form, Guest, Pairs, html
+from ...dependencies.visitors import Guest, Pairs, html
 from ...forms.fields import no_action
 from ...html.urls import person_url
 from ...security.access import Visitor
@@ -52,18 +52,19 @@ def people(web: Carrel, visitor: Guest) -> Response:
 
 
 @router.post("/people")
-def add_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
+def add_person(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
     """Create an account, and show its password once."""
     require_admin(visitor.identity)
+    fields, member = dict(pairs), _ticked(pairs, "member")
     body = PersonIn(
         name=fields.get("name", "").strip()[:USER_LENGTH] or "?",
         admin=fields.get("admin") == "yes",
-        groups=[group[:64] for group in fields.get("groups", "").replace(",", " ").split()][:100],
+        groups=member,
     )
     try:
         made = web.administration.add_person(visitor.identity, body)
     except CarrelError as error:
-        return _people(web, visitor, error=error, filled=fields)
+        return _people(web, visitor, error=error, filled=fields, member=member)
     return _people(web, visitor, made=made)
 
 
@@ -74,13 +75,19 @@ def _people(
     made: PasswordOut | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
+    member: Sequence[str] = (),
 ) -> Response:
-    """Render the page; only this response contains the new password."""
+    """Render the page; only this response contains the new password.
+
+    ``member``: the groups that are ticked for the account to create.
+    """
     page = web.render_for(
         visitor,
         "admin/people.html",
         version=version_for(web, filled, error),
         found=web.administration.people(visitor.identity),
+        groups=[group.name for group in web.context.store.groups()],
+        member=member,
         made=made,
         own_accounts=web.administration.own_accounts is not None,
         error=error,
@@ -187,10 +194,14 @@ def _roles(pairs: list[tuple[str, str]]) -> PersonRolesIn:
     """Return the ticked boxes. The role is omitted for users without an account of Carrel."""
     fields = dict(pairs)
     return PersonRolesIn(
-        groups=[value[:64] for name, value in pairs if name == "member"],
-        teaches=[value[:64] for name, value in pairs if name == "teacher"],
+        groups=_ticked(pairs, "member"),
+        teaches=_ticked(pairs, "teacher"),
         admin=fields.get("admin") == "yes" if "account" in fields else None,
     )
+
+
+def _ticked(pairs: Sequence[tuple[str, str]], name: str) -> list[str]:
+    return [value[:64] for field, value in pairs if field == name]
 
 
 def _roles_of(person: PersonOut) -> PersonRolesIn:

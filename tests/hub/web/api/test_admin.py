@@ -410,9 +410,20 @@ def test_the_last_administrator_stays(site: Site) -> None:
 
 
 def test_a_new_password_is_on_the_page_once(site: Site) -> None:
-    page = site.page().post(f"{PREFIX}admin/people", data={"name": "zoe", "groups": ""})
+    page = site.page().post(f"{PREFIX}admin/people", data={"name": "zoe"})
     assert "shown only once" in page.text
     assert "shown only once" not in site.page().get(f"{PREFIX}admin/people").text
+
+
+def test_a_new_account_joins_the_groups_that_are_ticked(site: Site) -> None:
+    page, at = site.page(), f"{PREFIX}admin/people"
+    for group in ("lab", "vision"):
+        site.api().put(f"{API}/groups/{group}", json=GROUP)
+    refused = page.post(at, data={"name": "admin", "member": ["lab", "vision"]})
+    assert refused.status_code == 409
+    assert re.findall(r'value="([a-z0-9]+)" checked', refused.text) == ["lab", "vision"]
+    assert page.post(at, data={"name": "zoe", "member": ["lab", "vision"]}).is_success
+    assert site.api().get(f"{API}/people/zoe").json()["groups"] == ["lab", "vision"]
 
 
 def test_a_user_moves_between_groups_on_their_page(site: Site) -> None:
