@@ -1,13 +1,14 @@
 """Turn exceptions into responses: JSON for programs, a page for browsers.
 
 Below ``…/api/`` every error is a problem as in RFC 9457 with a stable ``code``; elsewhere it is a
-page with the same sentences.
+page with the same sentences, or in a frame the sentences alone.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
+from html import escape
 from http import HTTPStatus
 
 from fastapi import FastAPI
@@ -23,7 +24,9 @@ from ...messages.validation import invalid
 from ...schemas import ErrorBody, ErrorOut
 from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.ngshare import FailedOut
+from ..html.cell_output import SANDBOXED, html_page
 from ..html.documentation import problem_type
+from ..html.frame_style import theme_of
 from ..monitoring.request_log import HEADER, id_of
 from ..security.headers import ALWAYS
 from .context import web_of
@@ -57,6 +60,8 @@ async def answer(request: Request, error: CarrelError) -> Response:
     if isinstance(error, NotSignedIn) and request.headers.get("hx-request"):
         # The sign-in of an open page expired: redirect the whole page.
         return Response(status_code=error.http_status, headers={"HX-Redirect": SERVICE_PREFIX})
+    if request.headers.get("sec-fetch-dest") == "iframe":
+        return _in_frame(request, error)
     status, navigation = error.http_status, await _navigation(request, error)
     page = await run_in_threadpool(
         lambda: web_of(request).render(
@@ -71,6 +76,17 @@ async def answer(request: Request, error: CarrelError) -> Response:
         page,
         error.http_status,
         headers=_headers(request, error),
+        media_type="text/html; charset=utf-8",
+    )
+
+
+def _in_frame(request: Request, error: CarrelError) -> Response:
+    """Return the sentences for a frame of our pages, which may not show one of our pages."""
+    sentences = escape(f"{error.message} {error.accepted}".strip())
+    return Response(
+        html_page(f"<p>{sentences}</p>", theme_of(request)),
+        error.http_status,
+        headers={**SANDBOXED, **_headers(request, error)},
         media_type="text/html; charset=utf-8",
     )
 
@@ -175,7 +191,8 @@ async def _on_unexpected_error(request: Request, error: Exception) -> Response:
             accepted="See the log of the service for details.",
         ),
     )
-    response.headers.update(ALWAYS)  # it bypasses the middleware that adds them
+    for name, value in ALWAYS.items():  # it bypasses the middleware that adds them
+        response.headers.setdefault(name, value)
     # The server closes the connection after the traceback: a proxy must not use it again.
     response.headers["Connection"] = "close"
     return response

@@ -78,6 +78,37 @@ def test_the_response_to_an_internal_error_has_the_same_headers() -> None:
     assert policy(answer.headers["content-security-policy"]) == STRICT
 
 
+def test_an_error_in_a_frame_is_a_sentence_without_origin_script_and_link() -> None:
+    world = World()
+    full(world)
+    refused = []
+    for path in sorted(pages_and_parts(world.app)):
+        if path.endswith(STREAMS):
+            continue
+        address = path.replace(":file", "").format(**PLACES)
+        answer = world.browser().get(address, headers={"Sec-Fetch-Dest": "iframe"})
+        if answer.status_code < 400 or "html" not in answer.headers["content-type"]:
+            continue
+        refused.append(path)
+        found = policy(answer.headers["content-security-policy"])
+        allowed = (found["sandbox"], found["default-src"], found["frame-ancestors"])
+        assert allowed == ("", "'none'", "'self'"), path
+        assert answer.headers["x-frame-options"] == "SAMEORIGIN", path
+        assert re.search(r"<p>[^<]+</p>$", answer.text), path
+        assert not re.search(r"<(a|form|script)\b", answer.text), path
+    assert {path for path in refused if path.endswith("/content")}
+
+
+def test_a_notebook_that_is_too_large_says_so_in_its_frame() -> None:
+    world = World()
+    full(world)
+    world.service.outputs["j-cccccccc"] = ("a.ipynb", b" " * (60 << 20))
+    address = f"{PREFIX}requests/j-cccccccc/notebook/content"
+    answer = world.browser().get(address, headers={"Sec-Fetch-Dest": "iframe"})
+    assert answer.status_code == 413
+    assert "<p>a.ipynb has 60 MiB, which is too large to display. Download it" in answer.text
+
+
 @pytest.mark.parametrize("template", TEMPLATE_NAMES)
 def test_no_template_has_anything_inline(template: str) -> None:
     text = (TEMPLATES / template).read_text()
