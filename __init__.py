@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .extensions.runtime.checkpoint import saved as saved
     from .extensions.runtime.progress import progress as progress
     from .extensions.runtime.receipt import receipt as receipt
+    from .extensions.sweep import sweep as sweep
     from .extensions.widgets import JobView as JobView
     from .extensions.widgets import PoolView as PoolView
     from .extensions.widgets import QueueView as QueueView
@@ -32,6 +33,7 @@ _MODULES: Final = {
     "run": "extensions.job",
     "pipeline": "extensions.job",
     "submit": "extensions.job",
+    "sweep": "extensions.sweep",
     "progress": "extensions.runtime.progress",
     "receipt": "extensions.runtime.receipt",
     "checkpoint": "extensions.runtime.checkpoint",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import JsonValue
 
@@ -68,6 +68,7 @@ def submit(
     upload: bool = False,
     workdir: str | None = None,
     continuation: str = "",
+    sweep: Mapping[str, object] | None = None,
     site: str | None = None,
 ) -> Job:
     """Run a notebook or a Python script as a job; it continues when this kernel ends.
@@ -102,6 +103,7 @@ def submit(
         upload: upload the notebook's folder, without what ``.carrelignore`` lists.
         workdir: working folder of the job, below your home there.
         continuation: name of a state that this session has saved; *Continue as a job* uses it.
+        sweep: the trials of a sweep, as ``carrel.sweep`` passes them on.
         site: another site than the default one.
 
     Raises:
@@ -118,6 +120,8 @@ def submit(
     }
     if continuation:
         what["continuation"] = continuation
+    if sweep is not None:
+        what["sweep"] = dict(sweep)
     place = _working_folder(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
     limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
@@ -357,6 +361,27 @@ class Job:
     def files(self) -> list[JobFile]:
         """Return the files that it has written to ``$CARREL_OUTPUT_DIR``."""
         return [self._file(each) for each in self.client.files(self.id).files]
+
+    def trials(self) -> list[dict[str, Any]]:
+        """Return the trials of a sweep, one dictionary each, as ``pandas.DataFrame`` takes them.
+
+        The keys are ``trial``, the parameters, ``state``, ``seconds``, the reported values, and
+        ``message``.
+
+        Raises:
+            NotFound: the job is no sweep.
+        """
+        return [
+            {
+                "trial": trial.number,
+                **trial.values,
+                "state": trial.state,
+                "seconds": trial.seconds,
+                **trial.reported,
+                "message": trial.message,
+            }
+            for trial in self.client.trials(self.id).trials
+        ]
 
     def cancel(self) -> Self:
         """Cancel the job; what it has computed so far is kept. Returns at once."""

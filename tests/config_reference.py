@@ -48,6 +48,7 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_SESSION_METER": "in sessions on a cluster: what measures them from inside",
     "CARREL_OUTPUT_DIR": "in jobs: the folder whose files `carrel output --files` returns",
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
+    "CARREL_REPORTS": "in jobs: the file behind `carrel.report`",
     "CARREL_NOTICE": "in jobs: the file with the reason and end of a preemption notice; exists "
     "only during one",
     "CARREL_PACKAGES": "in jobs in containers: where kernels write the names of the packages "

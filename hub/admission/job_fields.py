@@ -14,15 +14,15 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..records.json_value import plain
-from ..records.requests import JobSpec, RequestRecord
+from ..records.requests import JobSpec, RequestRecord, SweepOrder
 from ..schemas import JobIn
 
 Stored = JobSpec | RequestRecord
 
 _BY_KIND = frozenset({"command", "parameters", "kernel"})
 """Set for either a notebook or a command, after separate checks."""
-_CONVERTED = frozenset({"archive"})
-"""The body has the content of the archive; the job only has a flag."""
+_CONVERTED = frozenset({"archive", "sweep"})
+"""The body has the content of the archive, the job only a flag; a sweep is checked later."""
 
 
 def options(body: JobIn) -> dict[str, Any]:
@@ -54,4 +54,6 @@ def _as_wire(value: object) -> object:
         return value.value
     if isinstance(value, Mapping):
         return plain(value)
+    if isinstance(value, SweepOrder):
+        return {name: field for name, field in value.as_json().items() if name != "space"}
     return list(value) if isinstance(value, tuple) else value

@@ -52,8 +52,9 @@ ENTRIES = {
         module=_CLIENT, help="Submit the jobs of a file, of which some wait for others."
     ),
     "sweep": CommandEntry(
-        module=_CLIENT, help="One notebook with many parameters: explain what trials share."
+        module=_CLIENT, help="Run a notebook with many parameters; common cells run once."
     ),
+    "trials": CommandEntry(module=_CLIENT, help="List the trials of a sweep, and their results."),
     "session": CommandEntry(
         module=_CLIENT, help="Sessions: start, ls, claim, keep, keep-place, extend, open, stop."
     ),

@@ -22,7 +22,7 @@ from .jobs.requests import cancel_command, logs_command, ps_command, queue_comma
 from .jobs.resume import resume_command
 from .jobs.schedules import schedule_command
 from .jobs.submit import run_command, submit_command, wait_command
-from .jobs.sweep import sweep_command
+from .jobs.sweep import sweep_command, trials_command
 from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
 from .sessions.quote import quote_command
@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "schedule": schedule_command,
         "pipeline": pipeline_command,
         "sweep": sweep_command,
+        "trials": trials_command,
         "session": session_command,
         "quote": quote_command,
         "queue": queue_command,

@@ -12,7 +12,7 @@ from ..messages import units
 from ..messages import usage as usage_messages
 from ..scheduling.model.text import hours
 from ..schemas import BudgetOut, UsageReport, UsedBy, parsers
-from ..schemas.pool_history import HistoryOut
+from ..schemas.usage import HistoryOut
 from .common import display
 from .common.client_command import ClientCommand, json_option, site_option
 

@@ -137,6 +137,7 @@ class Client:
     whole_log = _blocking_iterator(AsyncClient.whole_log)
     output = _blocking(AsyncClient.output)
     files = _blocking(AsyncClient.files)
+    trials = _blocking(AsyncClient.trials)
     utilization = _blocking(AsyncClient.utilization)
     file = _blocking_iterator(AsyncClient.file)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..attempts import snapshots
 from ..attempts.spec import FILES, member_folder
+from ..attempts.trials import hand_over_trials
 from ..errors import BackendFailed, TooLarge, Unavailable
 from ..interfaces.backend import AttemptStatus, LaunchOrder, MemberOrder
 from ..records.gangs import JobGang, member_id
@@ -19,6 +20,7 @@ from ..requests.attempt_reports import AttemptReports, new_token, token_hash
 from ..requests.gang_outcome import member_message, missing_member
 from ..requests.resumption import latest_snapshot
 from ..requests.surviving_end import surviving_end
+from ..requests.sweeps import earlier_trials
 from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..transitions import lifecycle
@@ -76,7 +78,11 @@ class JobController:
         c = self.context
         devices = {device.id: device for device in c.store.devices()}
         folder = c.files.attempt_folder(request.id, lease.epoch)
-        earlier = latest_snapshot(c, request, before=lease.epoch)
+        if job.sweep is not None:
+            finished = earlier_trials(c, request, before=lease.epoch)
+            if finished is not None:
+                hand_over_trials(finished, folder)
+        earlier = latest_snapshot(c, request, before=lease.epoch) if job.sweep is None else None
         if earlier is not None:
             snapshots.hand_over(earlier, folder)
             if earlier.folder.parent == folder.parent:

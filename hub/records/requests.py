@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -66,6 +66,38 @@ class Cause:
     details: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOrder:
+    """How a job runs its notebook once for each trial.
+
+    Attributes:
+        space: the trials, as ``space_from_json`` of ``hub.sweeps`` reads them.
+        trials: how many these are.
+        parallel: how many trials run at a time; the devices of the job are divided among them.
+        share: whether cells that are the same for several trials run once.
+        trial_seconds: time limit of one trial, its shared cells included; 0 for none.
+        objective: name of the reported value by which trials are compared; empty for none.
+        maximize: whether the best trial has the largest value.
+    """
+
+    space: Mapping[str, Json]
+    trials: int
+    parallel: int = 1
+    share: bool = True
+    trial_seconds: int = 0
+    objective: str = ""
+    maximize: bool = False
+
+    def as_json(self) -> dict[str, Json]:
+        return asdict(self) | {"space": dict(self.space)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SweepOrder:
+        """Load that form; unknown keys are ignored."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in names})
+
+
 _LISTS = ("command", "notes", "after")
 
 
@@ -94,6 +126,7 @@ class JobSpec:
         after: the jobs that it waits for, as ``Dependency`` reads them.
         gang: its members, if it has several; ``command`` is then that of the first role that must
             succeed.
+        sweep: its trials, if the notebook runs once for each set of parameters.
     """
 
     notebook_name: str
@@ -112,20 +145,31 @@ class JobSpec:
     continuation: str = ""
     after: tuple[str, ...] = ()
     gang: JobGang | None = None
+    sweep: SweepOrder | None = None
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""
         values: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
         lists = {name: list(getattr(self, name)) for name in _LISTS}
         gang = None if self.gang is None else self.gang.as_json()
-        return values | {"parameters": dict(self.parameters), "gang": gang} | lists
+        sweep = None if self.sweep is None else self.sweep.as_json()
+        nested: dict[str, Json] = {
+            "parameters": dict(self.parameters),
+            "gang": gang,
+            "sweep": sweep,
+        }
+        return values | nested | lists
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> JobSpec:
         """Load that form; fields missing in older rows and files get their default."""
         lists = {name: tuple(values.get(name, ())) for name in _LISTS}
-        gang = values.get("gang")
-        return cls(**{**values, **lists, "gang": JobGang.from_json(gang) if gang else None})
+        gang, sweep = values.get("gang"), values.get("sweep")
+        nested = {
+            "gang": JobGang.from_json(gang) if gang else None,
+            "sweep": SweepOrder.from_json(sweep) if sweep else None,
+        }
+        return cls(**{**values, **lists, **nested})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

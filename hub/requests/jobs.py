@@ -20,6 +20,7 @@ from . import outputs
 from .access import RequestAccess
 from .dependencies import DependencyCheck
 from .presenter import RequestPresenter
+from .sweeps import sweep_fields, with_sweep
 
 _REPEATED = (PriorityClass.OPPORTUNISTIC,)
 """Priority classes that a repeated job keeps; urgency is not repeated."""
@@ -44,7 +45,8 @@ class JobService:
         """
         c = self.context
         accepted = RequestFactory.of(c).job(who, body)
-        request = DependencyCheck(c.store).held(who, accepted.request, body.after)
+        request = with_sweep(accepted.request, body, accepted.notebook)
+        request = DependencyCheck(c.store).held(who, request, body.after)
         if resumes and request.job is not None:
             job = replace(request.job, resumes=resumes, from_cell=from_cell)
             request = replace(request, job=job)
@@ -104,5 +106,6 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
             "output": job.output_name if job.notebook_name else "",
             "labels": dict(record.labels),
             **(gang_fields(job.gang) if job.gang else {}),
+            "sweep": sweep_fields(job.sweep) if job.sweep else None,
         }
     )

@@ -70,13 +70,21 @@ class Resumption:
         job = _resumable(record)
         again = same_job(record, c.files)
         plan = _ResumePlan()
+        if job.sweep is not None and body.from_cell:
+            raise InvalidInput(
+                f"{record.id} is a sweep: its trials that have succeeded do not run again, the "
+                "others run from the first cell.",
+                accepted="Omit the cell.",
+                field="from_cell",
+            )
         if again.notebook is not None:
             before = _code(job.notebook_name, again.notebook.content)
             if body.notebook is not None:
                 edited = NotebookIn(name=job.notebook_name, content=body.notebook)
                 again = again.model_copy(update={"notebook": edited})
             now = before if body.notebook is None else _code(job.notebook_name, body.notebook)
-            plan = _resume_plan(before, now, latest_snapshot(c, record), body.from_cell)
+            snapshot = latest_snapshot(c, record) if job.sweep is None else None
+            plan = _resume_plan(before, now, snapshot, body.from_cell)
         elif body.from_cell or body.notebook is not None:
             raise InvalidInput(
                 f"{record.id} is a command: it has no cells.",

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from .base import LARGEST, LONGEST, MODEL_LENGTH, Devices, FiniteJson, In, Moment, Out
 from .pool import DeviceOut
+from .sweeps import SweepIn, SweepOut
 
 EXTEND_SECONDS: Final = 1800
 """By how much one press of a button extends a time limit."""
@@ -196,6 +197,8 @@ class RequestOut(Out):
     """How the members of a job are placed: `pack`, `spread` or `node`."""
     must_succeed: list[str] = []
     """The roles that must succeed; empty for all."""
+    sweep: SweepOut | None = None
+    """How it runs its trials, if it is a sweep."""
     wait: WaitOut | None = None
     expedited: bool = False
     """Its node or device failed: it is first in its priority class."""
@@ -406,6 +409,10 @@ class JobIn(In):
         list[Annotated[str, Field(max_length=64)]],
         Field(max_length=64, description="Roles that must succeed; by default all."),
     ] = []
+    sweep: Annotated[
+        SweepIn | None,
+        Field(description="Run the notebook once for each trial of a sweep, in one job."),
+    ] = None
     idempotency_key: Annotated[str, Field(max_length=128)] = ""
 
 

@@ -20,7 +20,7 @@ from ..records.identity import Identity, Viewer
 from ..records.usage import DAY, LedgerFilter, UsageBy, UsageRow, WaitRow, Window
 from ..scheduling.quota.tree import GroupTree
 from ..schemas import UsageReport, UsageRowOut
-from ..schemas.pool_history import HistoryOut, PeriodOut, Span, WaitsOut
+from ..schemas.usage import HistoryOut, PeriodOut, Span, WaitsOut
 from . import aggregation
 from .budgets import BudgetQueries
 from .pool_history import PoolHistoryCache

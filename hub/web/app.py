@@ -36,6 +36,7 @@ from ..requests.explanation import WaitExplanations
 from ..requests.jobs import JobService
 from ..requests.queries import RequestQueries
 from ..requests.resumption import Resumption
+from ..requests.sweeps import TrialService
 from ..requests.termination import RequestTermination
 from ..runtime.context import Context
 from ..runtime.loop_metrics import LoopMetrics
@@ -233,6 +234,7 @@ def build_app(
         resumption=Resumption(context),
         schedules=ScheduleService(context),
         explanations=WaitExplanations(context),
+        trials=TrialService(context),
         termination=RequestTermination(context),
         amendments=Amendments(context),
         time_extensions=TimeExtensions(context),

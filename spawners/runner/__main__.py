@@ -37,6 +37,7 @@ from .warm_start import WarmRunner, adopt_job, prepare_runner
 
 if TYPE_CHECKING:
     from .attempt.attempt import Attempt
+    from .notebook.attempt import NotebookAttempt
 
 WAIT_OPTION: Final = "--wait"
 _SPACE_SECONDS: Final = 1.0
@@ -195,12 +196,20 @@ def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner |
         if warm is not None:
             warm.end_server()
         return CommandAttempt(order, folder, reporter, log)
-    from .notebook.attempt import NotebookAttempt  # noqa: PLC0415
-
-    attempt = NotebookAttempt(report, order, folder, reporter, log)
+    attempt = _notebook_attempt(order)(report, order, folder, reporter, log)
     if warm is not None:
         attempt.fork_server = str(warm.socket)
     return attempt
+
+
+def _notebook_attempt(order: AttemptSpec) -> type[NotebookAttempt]:
+    if order.job.sweep is not None:
+        from .sweep.attempt import SweepAttempt  # noqa: PLC0415
+
+        return SweepAttempt
+    from .notebook.attempt import NotebookAttempt  # noqa: PLC0415
+
+    return NotebookAttempt
 
 
 def stop_work(attempt: Attempt, work: Future[None]) -> None:

@@ -2,66 +2,120 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar, Unpack
 
 import click
 
+from ...client import Client
 from ...errors import InvalidInput
+from ...files.trial_table import trials_csv
 from ...schemas import MAX_NOTEBOOK_BYTES, SCRIPT, parsers
+from ...schemas.sweeps import MOST_PARALLEL
 from ...sweeps.explanation import SweepExplanation, explain_sweep
 from ...sweeps.notebook_analysis import analyse_notebook
 from ...sweeps.notebook_cells import SweepNotebook, read_sweep_notebook
 from ...sweeps.space import Space
 from ...sweeps.space_syntax import space_from_options
 from ...sweeps.trials import MOST_TRIALS, optional_parameters
-from ..common import display
-from ..common.client_command import ClientCommand, ListOptions, json_option
-from .sweep_display import sweep_lines
+from ..common import display, exit_status
+from ..common.client_command import ClientCommand, WaitingCommand, json_option, site_option
+from .submit_options import SubmitOptions, job_options, notebook_fields, notebook_options, send
+from .sweep_display import show_trials, sweep_lines
 
+F = TypeVar("F", bound=Callable[..., object])
 
-@click.group("sweep", cls=ListOptions)
-def sweep_command() -> None:
-    """Sweeps: one notebook with many values of its parameters, whose common cells need to run
-    only once.
-
-    \b
-    Examples:
-      carrel sweep explain train.ipynb --grid lr=0.1,0.01 --grid depth=2,4
-      carrel sweep explain --help
-    """
-
-
-@sweep_command.command(
-    "explain", cls=ClientCommand, short_help="Show which cells trials can share, and why."
+_SPACE_OPTIONS = (
+    click.option(
+        "--grid",
+        multiple=True,
+        metavar="NAME=VALUES",
+        help="Values of a parameter, separated by commas; may be repeated, for all combinations. "
+        "They are numbers, true, false, null or text, as with `carrel submit -p`.",
+    ),
+    click.option(
+        "--list",
+        "listed",
+        metavar="JSON",
+        help="The trials themselves: a JSON list of objects, or a file with one.",
+    ),
+    click.option(
+        "--random",
+        "sampled",
+        multiple=True,
+        metavar="NAME=RANGE",
+        help="Random values of a parameter: 0.1..0.9, log:1e-4..1e-1, or values separated by "
+        "commas; may be repeated. Whole bounds give whole numbers, unless the default has "
+        "decimals.",
+    ),
+    click.option("--trials", type=int, metavar="N", help="Number of trials of --random."),
+    click.option(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="Seed of --random, 0 by default; it repeats the trials.",
+    ),
 )
+
+
+_RUN_OPTIONS = (
+    click.option(
+        "--parallel",
+        type=click.IntRange(1, MOST_PARALLEL),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Trials that run at a time, each with --devices devices.",
+    ),
+    click.option(
+        "--objective",
+        default="",
+        metavar="NAME",
+        help="The value by which trials are compared: the notebook calls "
+        "carrel.report(NAME, value). The smallest is the best.",
+    ),
+    click.option("--maximize", is_flag=True, help="The largest --objective is the best."),
+    click.option(
+        "--trial-time",
+        metavar="SPAN",
+        help=f"Time limit of one trial, its shared cells included: {parsers.TIME_HELP}.",
+    ),
+    click.option(
+        "--no-share", is_flag=True, help="Run all cells in each trial, in a kernel of its own."
+    ),
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="Run nothing: show which cells trials share, and why others run in each of them.",
+    ),
+)
+
+
+class RunOptions(SubmitOptions):
+    """The values of the options of a sweep beside those of a job."""
+
+    parallel: int
+    objective: str
+    maximize: bool
+    trial_time: str | None
+    no_share: bool
+
+
+def _options(function: F) -> F:
+    for option in reversed((*_SPACE_OPTIONS, *_RUN_OPTIONS)):
+        function = option(function)
+    return function
+
+
+@click.command("sweep", cls=WaitingCommand, epilog=exit_status.STATUS_HELP)
 @click.argument("path", metavar="NOTEBOOK", type=click.Path(path_type=Path))
-@click.option(
-    "--grid",
-    multiple=True,
-    metavar="NAME=VALUES",
-    help="Values of a parameter, separated by commas; may be repeated, for all combinations. They "
-    "are numbers, true, false, null or text, as with `carrel submit -p`.",
-)
-@click.option(
-    "--list",
-    "listed",
-    metavar="JSON",
-    help="The trials themselves: a JSON list of objects, or a file with one.",
-)
-@click.option(
-    "--random",
-    "sampled",
-    multiple=True,
-    metavar="NAME=RANGE",
-    help="Random values of a parameter: 0.1..0.9, log:1e-4..1e-1, or values separated by commas; "
-    "may be repeated. Whole bounds give whole numbers, unless the default has decimals.",
-)
-@click.option("--trials", type=int, metavar="N", help="Number of trials of --random.")
-@click.option(
-    "--seed", type=int, metavar="N", help="Seed of --random, 0 by default; it repeats the trials."
-)
+@_options
+@notebook_options
+@job_options
 @json_option
-def explain_command(
+@site_option
+def sweep_command(
     *,
     path: Path,
     grid: tuple[str, ...],
@@ -69,34 +123,84 @@ def explain_command(
     sampled: tuple[str, ...],
     trials: int | None,
     seed: int | None,
+    explain: bool,
+    parameters: tuple[tuple[str, str], ...],
+    raw: tuple[tuple[str, str], ...],
+    output: str,
+    kernel: str,
     as_json: bool,
+    site: str | None,
+    **common: Unpack[RunOptions],
 ) -> None:
-    """Show which cells of a notebook are the same for several trials, and why others are not.
+    """Run a notebook once for each set of parameter values, as one job.
 
-    The notebook is read, not run, and no site is needed. Trials share the cells up to the first
-    one that may use a parameter in which they differ, and branch there. A cell that writes files,
-    draws random numbers without a seed, reads the clock, or does what cannot be known, runs in each
-    trial, with all cells after it. The tag carrel-share on a cell says that it is safe to share,
-    carrel-no-share that it is not.
+    Trials share the cells up to the first one that may use a parameter in which they differ: these
+    cells run once, then the kernel is forked. A cell that writes files, draws random numbers
+    without a seed, reads the clock, or does what cannot be known, runs in each trial, with all
+    cells after it. The tag carrel-share on a cell says that it is safe to share, carrel-no-share
+    that it is not. With --explain, the notebook is read, not run, and no site is needed; if it has
+    run before, its recorded times tell how much device time sharing saves.
 
-    If the notebook has run before, its recorded times tell how much device time sharing saves.
+    A trial that fails stops no other one. Each trial has an executed notebook of its own among the
+    files of the job; `carrel trials JOB` lists them with what they have reported. After a crash or
+    `carrel resume`, trials that have succeeded do not run again. --time is the limit of the sweep
+    as a whole.
 
     \b
     Examples:
-      carrel sweep explain train.ipynb --grid lr=0.1,0.01 --grid depth=2,4
-      carrel sweep explain train.ipynb --random lr=log:1e-4..1e-1 --trials 20 --seed 7
-      carrel sweep explain train.ipynb --list trials.json --json | jq .cells
+      carrel sweep train.ipynb --grid lr=0.1,0.01 --grid depth=2,4 --explain
+      carrel sweep train.ipynb --grid lr=0.1,0.01,0.001 --devices 1 --parallel 4
+      carrel sweep train.ipynb --random lr=log:1e-4..1e-1 --trials 20 --seed 7 --objective loss
+      carrel sweep train.ipynb --list trials.json --trial-time 10m --time 8h
+      carrel sweep train.ipynb --list trials.json --explain --json | jq .cells
     """
     notebook = _notebook(path)
     space = _space(grid, listed, sampled, trials, seed).check(notebook)
     planned = space.trials()
     analysis = analyse_notebook(notebook, optional=optional_parameters(planned))
     found = explain_sweep(notebook, analysis, planned)
-    if as_json:
-        display.as_json(_as_json(found, space))
+    if explain:
+        if as_json:
+            display.as_json(_as_json(found, space))
+            return
+        for line in sweep_lines(found):
+            click.echo(line)
         return
-    for line in sweep_lines(found):
-        click.echo(line)
+    what = notebook_fields(path, parameters, raw, output=output, kernel=kernel)
+    what["sweep"] = {
+        "space": space.as_json(),
+        "parallel": common["parallel"],
+        "share": not common["no_share"],
+        "trial_seconds": parsers.seconds(common["trial_time"]) if common["trial_time"] else 0,
+        "objective": common["objective"],
+        "maximize": common["maximize"],
+    }
+    common["devices"] *= common["parallel"]
+    send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)
+
+
+@click.command("trials", cls=ClientCommand)
+@click.argument("request_id", metavar="JOB")
+@click.option("--csv", "as_csv", is_flag=True, help="Print a table for spreadsheets.")
+@json_option
+@site_option
+def trials_command(request_id: str, *, as_csv: bool, as_json: bool, site: str | None) -> None:
+    """List the trials of a sweep, with their parameters and what they have reported.
+
+    \b
+    Examples:
+      carrel trials j-7k2m4qpz
+      carrel trials j-7k2m4qpz --csv > trials.csv
+      carrel output j-7k2m4qpz --files
+    """
+    with Client.from_environment(site) as client:
+        found = client.trials(request_id)
+    if as_json:
+        display.as_json(found)
+    elif as_csv:
+        click.echo(trials_csv(found), nl=False)
+    else:
+        show_trials(found)
 
 
 def _notebook(path: Path) -> SweepNotebook:

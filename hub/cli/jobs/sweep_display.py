@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
+import click
+
+from ...files.trial_table import value_of
 from ...messages import units
+from ...schemas.sweeps import TrialOut, TrialsOut
 from ...sweeps.explanation import SweepExplanation
 from ...sweeps.stage_tree import Stage
 from ...sweeps.trials import value_text
+from ..common import display
 from ..common.display import printable
 
 _MOST_BRANCHES = 8
@@ -83,3 +90,32 @@ def _summary(found: SweepExplanation) -> Iterator[str]:
             f"By the times that the notebook records, that is {shared} of device time instead of "
             f"{alone_text} ({cost.saved:.0%} less), without the time that branches take."
         )
+
+
+def show_trials(found: TrialsOut) -> None:
+    """Print a line for each trial, and which one is the best."""
+    heading = ["TRIAL", *found.parameters, "STATE", "TIME", *found.names, "MESSAGE"]
+    right = ",".join(["TRIAL", "TIME", *found.names])
+    display.table(heading, map(partial(_trial_row, found), found.trials), right=right)
+    counts = Counter(trial.state for trial in found.trials)
+    states = ", ".join(f"{number} {state}" for state, number in counts.items())
+    click.echo(f"{units.count(len(found.trials), 'trial')}: {states}.")
+    if found.best is not None:
+        best = found.trials[found.best - 1]
+        value = number_text(best.reported[found.objective])
+        click.echo(f"The best one is trial {found.best}: {printable(found.objective)} = {value}.")
+    if found.note:
+        click.echo(printable(found.note))
+
+
+def _trial_row(found: TrialsOut, trial: TrialOut) -> list[str]:
+    values = [value_of(trial, name) for name in found.parameters]
+    reported = [number_text(trial.reported.get(name)) for name in found.names]
+    took = units.duration(trial.seconds) if trial.at is not None and trial.seconds else ""
+    row = [str(trial.number), *values, trial.state, took, *reported, trial.message]
+    return [printable(text) for text in row]
+
+
+def number_text(value: float | None) -> str:
+    """Return a reported value with six digits; empty for none."""
+    return "" if value is None else f"{value:.6g}"

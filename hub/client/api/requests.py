@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 from ...schemas import FilesOut, JobIn, RequestOut, RequestsOut, UtilizationsOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
+from ...schemas.sweeps import TrialsOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
 from ..transport.downloads import LogPart, OutputFile
@@ -159,6 +160,10 @@ class RequestCalls(Connection):
     async def files(self, request_id: str) -> FilesOut:
         """Return the list of the job's files in ``$CARREL_OUTPUT_DIR``."""
         return await self._get(f"requests/{segment(request_id)}/files", FilesOut)
+
+    async def trials(self, request_id: str) -> TrialsOut:
+        """Return the trials of a sweep. Raises NotFound if the job is none."""
+        return await self._get(f"requests/{segment(request_id)}/trials", TrialsOut)
 
     async def utilization(self, request_id: str) -> UtilizationsOut:
         """Return what the attempts of a request have used over time."""

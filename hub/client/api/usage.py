@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...schemas import UsageReport
-from ...schemas.pool_history import HistoryOut
+from ...schemas.usage import HistoryOut
 from ..transport.calls import Call
 from ..transport.connection import Connection
 

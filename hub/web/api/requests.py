@@ -22,6 +22,7 @@ from ...schemas import (
 )
 from ...schemas.explanation import WhyOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
+from ...schemas.sweeps import TrialsOut
 from ..dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, SignedIn, Writer
@@ -276,6 +277,12 @@ def read_file(
         web.requests.open_file(who, request_id, name),
         headers={"Content-Disposition": attachment(name.rpartition("/")[2]), **SAFE_CONTENT},
     )
+
+
+@router.get("/requests/{request_id}/trials", tags=["requests"], summary="The trials of a sweep")
+def trials(web: Carrel, who: Reader, request_id: RequestId) -> TrialsOut:
+    """Every trial with its parameters, its state and the last values that it has reported."""
+    return web.trials.trials(who, request_id)
 
 
 @router.post(

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from ...records.usage import UsageBy
 from ...schemas import LARGEST, LATEST, UsageReport
-from ...schemas.pool_history import HistoryOut
+from ...schemas.usage import HistoryOut
 from ...usage.reports import MOST_ROWS, UsageQuery
 from ..dependencies.callers import Carrel, Reader
 from ..openapi.description import ERRORS

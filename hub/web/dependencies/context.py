@@ -28,6 +28,7 @@ from ...requests.explanation import WaitExplanations
 from ...requests.jobs import JobService
 from ...requests.queries import RequestQueries
 from ...requests.resumption import Resumption
+from ...requests.sweeps import TrialService
 from ...requests.termination import RequestTermination
 from ...runtime.context import Context
 from ...schemas.announcements import AnnouncementOut
@@ -63,6 +64,7 @@ class WebContext:
     resumption: Resumption
     schedules: ScheduleService
     explanations: WaitExplanations
+    trials: TrialService
     termination: RequestTermination
     amendments: Amendments
     time_extensions: TimeExtensions

@@ -20,7 +20,7 @@ from ...records.usage import DAY, UsageBy, UsageRow
 from ...requests.pagination import RequestQuery
 from ...scheduling.model.states import LIVE
 from ...schemas import UsageReport, UsageRowOut, UsedBy, parsers
-from ...schemas.pool_history import HistoryOut
+from ...schemas.usage import HistoryOut
 from ...usage import aggregation
 from ...usage.reports import UsageQuery, row_out
 from ..dependencies.callers import Carrel

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ...messages import units
 from ...scheduling.model.text import hours
 from ...schemas import UsageReport, UsageRowOut
-from ...schemas.pool_history import HistoryOut, PeriodOut, WaitsOut
+from ...schemas.usage import HistoryOut, PeriodOut, WaitsOut
 from ..html.plot import Plot, Series, span_unit
 
 _PERCENT = 100.0

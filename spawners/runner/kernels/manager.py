@@ -14,7 +14,7 @@ import zmq
 from jupyter_client.manager import AsyncKernelManager
 
 from .client import JobKernelClient, kernel_context
-from .provisioner import FORK_PROVISIONER, JobProvisioner, split_command
+from .provisioner import FORK_PROVISIONER, ForkProvisioner, JobProvisioner, split_command
 
 _SOCKET: Final = "kernel"
 _SOCKET_NAME_BYTES: Final = len(f"/{_SOCKET}-5")
@@ -70,7 +70,7 @@ class JobKernelManager(AsyncKernelManager):
             await super()._async_interrupt_kernel()
 
     async def _async_wait(self, pollinterval: float = 0.1) -> None:
-        if isinstance(self.provisioner, JobProvisioner):
+        if isinstance(self.provisioner, ForkProvisioner):
             await self.provisioner.wait_exit()
         await super()._async_wait(pollinterval)
 

@@ -11,12 +11,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from ....attempts.trials import notebook_name
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import NotFound
+from ....files import trial_table
 from ....files.home_outputs import HomeOutputs, SavedOutput, folder_of
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
-from ....schemas import EventOut
+from ....schemas import MAX_NOTEBOOK_BYTES, EventOut, RequestOut
 from ....schemas.resume import ResumeIn
 from ...dependencies.callers import Carrel, RequestId, SignedIn
 from ...dependencies.context import WebContext
@@ -32,6 +34,7 @@ from ...html.cell_output import (
     html_page,
     specification_of,
 )
+from ...html.downloads import SAFE_CONTENT, attachment
 from ...html.drawn_figure import figure_in_notebook, figure_page, figure_script, new_nonce
 from ...html.frame_style import theme_of
 from ...html.notebook import notebook_page
@@ -39,6 +42,7 @@ from ...live.sse import EventStream, last_event_id
 from .feed import JobFeed, job_feed, page_values, sources_of
 from .timeline import JobTimeline
 
+TrialNumber = Annotated[int, Query(ge=0, le=10**6)]
 EventId = Annotated[int, Path(ge=1, le=2**62)]
 
 router = APIRouter(include_in_schema=False)
@@ -156,23 +160,39 @@ def output(
 
 
 @router.get("/requests/{request_id}/notebook")
-def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
-    """Show the output notebook so far in a frame."""
+def notebook(
+    web: Carrel, visitor: Guest, request_id: RequestId, trial: TrialNumber = 0
+) -> Response:
+    """Show the output notebook so far in a frame, or that of a trial."""
     request = web.requests.request(visitor.identity, request_id)
+    name = _trial_name(request, trial) if trial else request.output or request.id
     return html(
-        web.render_for(
-            visitor,
-            "jobs/notebook.html",
-            request=request,
-        )
+        web.render_for(visitor, "jobs/notebook.html", request=request, trial=trial, name=name)
     )
+
+
+@router.get("/requests/{request_id}/trials.csv")
+def trials_csv(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
+    """Return the trials of a sweep as a table."""
+    found = web.trials.trials(visitor.identity, request_id)
+    headers = {"Content-Disposition": attachment(f"{request_id}-trials.csv"), **SAFE_CONTENT}
+    return Response(trial_table.trials_csv(found), media_type="text/csv", headers=headers)
 
 
 @router.get("/requests/{request_id}/notebook/content")
 def notebook_content(
-    web: Carrel, visitor: Follower, request: Request, request_id: RequestId
+    web: Carrel,
+    visitor: Follower,
+    request: Request,
+    request_id: RequestId,
+    trial: TrialNumber = 0,
 ) -> Response:
-    name, written = web.requests.output(visitor.identity, request_id)
+    if trial:
+        name = _trial_name(web.requests.request(visitor.identity, request_id), trial)
+        with web.requests.open_file(visitor.identity, request_id, name) as file:
+            written = file.read(MAX_NOTEBOOK_BYTES)
+    else:
+        name, written = web.requests.output(visitor.identity, request_id)
     # Opened by itself, the notebook runs no script at all.
     framed = request.headers.get("sec-fetch-dest") == "iframe"
     nonce = new_nonce() if framed else ""
@@ -190,6 +210,12 @@ def save(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Re
         raise NotFound(f"{request_id} has no output that could be saved yet.")
     new = HomeOutputs(web.context.files).save(who.name, request_id, found)
     return RedirectResponse(f"{SERVICE_PREFIX}requests/{request_id}?saved={new}", SEE_OTHER)
+
+
+def _trial_name(request: RequestOut, trial: int) -> str:
+    if request.sweep is None or trial > request.sweep.trials:
+        raise NotFound(f"{request.id} has no trial {trial}.")
+    return notebook_name(trial)
 
 
 def _output_contents(web: WebContext, who: Identity, request_id: str) -> Iterator[SavedOutput]:

@@ -28,10 +28,11 @@ from .timeline import (
     fold,
     is_over,
 )
+from .trial_view import TrialsView, trials_view
 from .utilization_plots import UtilizationView, utilization_view
 
 _SESSION_PARTS = ("state", "utilization", "facts")
-_PARTS = (*_SESSION_PARTS, "members", "files")
+_PARTS = (*_SESSION_PARTS, "members", "trials", "files")
 _log = logging.getLogger(__name__)
 
 
@@ -64,6 +65,13 @@ def utilization_of(web: WebContext, visitor: Visitor, request: RequestOut) -> Ut
     return utilization_view(found.attempts, request.lease.devices)
 
 
+def trials_of(web: WebContext, visitor: Visitor, request: RequestOut) -> TrialsView | None:
+    """Return the trials of a sweep."""
+    if request.sweep is None:
+        return None
+    return trials_view(web.trials.trials(visitor.identity, request.id))
+
+
 def page_values(
     web: WebContext, visitor: Visitor, request: RequestOut, csrf: str
 ) -> dict[str, object]:
@@ -74,6 +82,7 @@ def page_values(
         "files": files_of(web, visitor, request),
         "followers": followers_of(web, visitor, request),
         "utilization": utilization_of(web, visitor, request),
+        "trials": trials_of(web, visitor, request),
         "who": visitor.identity,
         "csrf": csrf,
     }

@@ -1,4 +1,4 @@
-"""``carrel sweep explain``: the tree in a terminal and as JSON, without a site."""
+"""``carrel sweep --explain``: the tree in a terminal and as JSON, without a site."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def explain(*arguments: str, path: str = "train.ipynb") -> Result:
-    return CliRunner().invoke(cli, ["sweep", "explain", path, *arguments])
+    return CliRunner().invoke(cli, ["sweep", path, "--explain", *arguments])
 
 
 def test_the_tree_and_the_reasons_are_shown() -> None:
@@ -134,7 +134,7 @@ def test_a_value_with_control_characters_does_not_reach_the_terminal(folder: Pat
 )
 def test_what_is_wrong_is_said_in_a_sentence(arguments: list[str], said: str) -> None:
     done = explain(*arguments)
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (6, "")
     assert said in done.stderr
     error = json.loads(explain(*arguments, "--json").stderr)["error"]
     assert error["code"] == "invalid"

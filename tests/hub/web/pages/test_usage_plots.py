@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.schemas.pool_history import HistoryOut, PeriodOut
+from carrel.hub.schemas.usage import HistoryOut, PeriodOut
 from carrel.hub.web.pages import usage_plots as usage_plots_pages
 
 

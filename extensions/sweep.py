@@ -1,0 +1,78 @@
+"""Sweeps from Python: ``carrel.sweep``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from ..hub.errors import InvalidInput
+from ..hub.schemas import parsers
+from .job import Job, submit
+
+
+def sweep(
+    notebook: str | Path,
+    grid: Mapping[str, Sequence[JsonValue]] | None = None,
+    *,
+    trials: Sequence[Mapping[str, JsonValue]] | None = None,
+    random: Mapping[str, JsonValue] | None = None,
+    number: int | None = None,
+    seed: int = 0,
+    devices: int = 0,
+    parallel: int = 1,
+    objective: str = "",
+    maximize: bool = False,
+    trial_time: str | int = 0,
+    share: bool = True,
+    **options: Any,
+) -> Job:
+    """Run a notebook once for each set of parameter values, as one job.
+
+    >>> study = carrel.sweep("train.ipynb", {"lr": [0.1, 0.01]}, devices=1, objective="loss")
+    >>> pandas.DataFrame(study.wait().trials())
+
+    Args:
+        grid: the values of each parameter, for all combinations.
+        trials: the trials themselves, instead of a grid.
+        random: random values by parameter, instead of a grid: ``{"uniform": [0, 1]}``,
+            ``{"log": [1e-4, 0.1]}`` or a list of values.
+        number: how many random trials.
+        seed: of the random trials; it repeats them.
+        devices: of one trial.
+        parallel: how many trials run at a time.
+        objective: name of the value by which trials are compared; the notebook reports it by
+            ``carrel.report(NAME, value)``. The smallest is the best.
+        maximize: the largest is the best.
+        trial_time: limit of one trial, as ``"10m"`` or in seconds; 0 for none.
+        share: whether cells that are the same for several trials run once.
+        options: as for ``carrel.submit``; ``time`` is the limit of the sweep as a whole.
+
+    Raises:
+        carrel.hub.errors.CarrelError: one of its classes, with a message that says why.
+    """
+    given = [each for each in (grid, trials, random) if each is not None]
+    if len(given) != 1:
+        raise InvalidInput(
+            "A sweep has a grid, a list of trials, or random values.",
+            accepted="Exactly one of grid, trials and random.",
+        )
+    space: dict[str, object]
+    if grid is not None:
+        space = {"grid": {name: list(values) for name, values in grid.items()}}
+    elif trials is not None:
+        space = {"list": [dict(each) for each in trials]}
+    else:
+        space = {"random": dict(random or {}), "trials": number, "seed": seed}
+    limit = parsers.seconds(trial_time) if isinstance(trial_time, str) else trial_time
+    found = {
+        "space": space,
+        "parallel": parallel,
+        "share": share,
+        "trial_seconds": limit,
+        "objective": objective,
+        "maximize": maximize,
+    }
+    return submit(notebook, devices=devices * parallel, sweep=found, **options)

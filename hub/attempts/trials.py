@@ -1,0 +1,174 @@
+"""The trials of a sweep in the folder of an attempt: what has run, with which result.
+
+The runner appends a line to ``trials.jsonl`` whenever a trial starts or ends. The folder belongs to
+the owner of the job, so that the service reads it like anything of a user: bounded, and following
+no link.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from ..files.safe_fs import FOLDER, added_folder, opened_file, opened_folder
+from ..records.json_value import parse_json
+from .spec import FILES
+
+TRIALS: Final = "trials.jsonl"
+EARLIER_TRIALS: Final = "earlier-trials.jsonl"
+"""The lines of the attempt before, from which the runner takes over the trials that succeeded."""
+_MOST_BYTES: Final = 32 << 20
+_MESSAGE: Final = 500
+_NAMES, _NAME = 100, 100
+_DEEPEST: Final = 16
+
+
+class TrialState(StrEnum):
+    """What has become of a trial; one without a line has not started."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord:
+    """The newest line of a trial.
+
+    Attributes:
+        number: from 1.
+        at: when it started or ended.
+        seconds: the time that its cells took, those that it shares included.
+        message: why it failed.
+        reported: the last value of each name that it has reported.
+    """
+
+    number: int
+    state: TrialState
+    at: float
+    seconds: float = 0.0
+    message: str = ""
+    reported: Mapping[str, float] = field(default_factory=dict)
+
+
+def notebook_name(number: int) -> str:
+    """Return the name of the executed notebook of a trial, in the files that the job keeps."""
+    return f"trial-{number:04}.ipynb"
+
+
+def files_name(number: int) -> str:
+    """Return the name of the folder of a trial's own files, beside its notebook."""
+    return f"trial-{number:04}"
+
+
+def reports_name(number: int) -> str:
+    """Return the name of the file with the reported values of a trial, in the attempt's folder."""
+    return f"reports-{number:04}.jsonl"
+
+
+def add_trials(folder: Path, records: Iterable[TrialRecord]) -> None:
+    """Append lines, in one write."""
+    lines = "".join(json.dumps(_as_json(record)) + "\n" for record in records)
+    with (folder / TRIALS).open("a", encoding="utf-8") as file:
+        file.write(lines)
+
+
+def _as_json(record: TrialRecord) -> dict[str, object]:
+    reported = {
+        name: value if math.isfinite(value) else str(value)
+        for name, value in record.reported.items()
+    }
+    return asdict(record) | {"reported": reported}
+
+
+def read_trials(folder: Path, name: str = TRIALS) -> Mapping[int, TrialRecord]:
+    """Return the newest line of each trial, by number; lines that are none are left out."""
+    found: dict[int, TrialRecord] = {}
+    try:
+        with opened_file(folder, name) as file:
+            text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return found
+    for line in text.split("\n"):
+        with suppress(ValueError, TypeError, KeyError):
+            record = _record(parse_json(line))
+            found[record.number] = record
+    return found
+
+
+def _record(found: object) -> TrialRecord:
+    if not isinstance(found, dict) or not isinstance(found["number"], int):
+        raise TypeError
+    return TrialRecord(
+        number=found["number"],
+        state=TrialState(found["state"]),
+        at=float(found["at"]),
+        seconds=float(found["seconds"]),
+        message=str(found["message"])[:_MESSAGE],
+        reported=_numbers(found.get("reported")),
+    )
+
+
+def _numbers(found: object) -> dict[str, float]:
+    if not isinstance(found, dict):
+        return {}
+    pairs = list(found.items())[:_NAMES]
+    return {name[:_NAME]: float(value) for name, value in pairs}  # a text such as "nan", too
+
+
+def succeeded(records: Mapping[int, TrialRecord]) -> dict[int, TrialRecord]:
+    """Return the trials that do not run again."""
+    return {n: one for n, one in records.items() if one.state is TrialState.SUCCEEDED}
+
+
+def hand_over_trials(earlier: Path, folder: Path) -> None:
+    """Link what the succeeded trials of an attempt have left into a new one; safe to repeat.
+
+    Raises:
+        OSError: a file cannot be linked.
+    """
+    finished = succeeded(read_trials(earlier)) or succeeded(read_trials(earlier, EARLIER_TRIALS))
+    if not finished:
+        return
+    with opened_folder(earlier) as old, opened_folder(folder) as new:
+        with suppress(FileNotFoundError), opened_folder(earlier, FILES) as files:
+            target = added_folder(new, FILES)
+            try:
+                for number in finished:
+                    for name in (notebook_name(number), files_name(number)):
+                        _link(files, name, target, name)
+            finally:
+                os.close(target)
+        for number in finished:
+            _link(old, reports_name(number), new, reports_name(number))
+        # Last, so that a trial that counts as finished has its files.
+        for name in (TRIALS, EARLIER_TRIALS):
+            _link(old, name, new, EARLIER_TRIALS)
+
+
+def _link(above: int, name: str, target: int, new_name: str, depth: int = 0) -> None:
+    """Link a file, or the files of a folder, unless the name is taken; links stay links."""
+    try:
+        folder = os.open(name, FOLDER, dir_fd=above)
+    except FileNotFoundError:
+        return
+    except OSError:  # not a folder
+        with suppress(FileExistsError):
+            os.link(name, new_name, src_dir_fd=above, dst_dir_fd=target, follow_symlinks=False)
+        return
+    try:
+        below = added_folder(target, new_name)
+        try:
+            for entry in os.listdir(folder) if depth < _DEEPEST else ():
+                _link(folder, entry, below, entry, depth + 1)
+        finally:
+            os.close(below)
+    finally:
+        os.close(folder)

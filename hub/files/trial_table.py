@@ -1,0 +1,34 @@
+"""The trials of a sweep as a table: for the terminal, and for spreadsheets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from ..schemas.sweeps import TrialOut, TrialsOut
+from .csv_table import Cell, csv_of
+
+
+def trials_csv(found: TrialsOut) -> str:
+    """Return one line for each trial, below a heading; unknown values are empty."""
+    return csv_of([_heading(found), *_rows(found)])
+
+
+def _heading(found: TrialsOut) -> list[Cell]:
+    return ["trial", *found.parameters, "state", "seconds", *found.names, "message"]
+
+
+def _rows(found: TrialsOut) -> Iterator[list[Cell]]:
+    for trial in found.trials:
+        values: list[Cell] = [value_of(trial, name) for name in found.parameters]
+        reported: list[Cell] = [trial.reported.get(name) for name in found.names]
+        seconds = trial.seconds if trial.at is not None else None
+        yield [trial.number, *values, trial.state, seconds, *reported, trial.message]
+
+
+def value_of(trial: TrialOut, name: str) -> str:
+    """Return a parameter of a trial as text; empty if it keeps its default."""
+    if name not in trial.values:
+        return ""
+    value = trial.values[name]
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,232 @@
+"""Sweeps: check the one that is submitted, and show the trials of one that runs or has ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from ..attempts.notebook_format import is_marimo, read_notebook
+from ..attempts.trials import (
+    EARLIER_TRIALS,
+    TRIALS,
+    TrialRecord,
+    TrialState,
+    notebook_name,
+    read_trials,
+    succeeded,
+)
+from ..errors import InvalidInput, NotFound
+from ..messages import units
+from ..records.identity import Identity
+from ..records.requests import NewRequest, RequestRecord, SweepOrder
+from ..runtime.context import Context
+from ..scheduling.model.states import TERMINAL
+from ..schemas import JobIn
+from ..schemas.sweeps import SweepIn, TrialOut, TrialsOut
+from ..sweeps.notebook_cells import read_sweep_notebook
+from ..sweeps.space_syntax import space_from_json
+from .access import RequestAccess
+
+_WAITING: Final = "waiting"
+
+
+def with_sweep(request: NewRequest, body: JobIn, notebook: bytes | None) -> NewRequest:
+    """Return the request with the sweep of its body, if there is one.
+
+    Args:
+        notebook: the notebook of the job.
+
+    Raises:
+        InvalidInput: the sweep does not fit the notebook, or the devices of the job.
+    """
+    if body.sweep is None or request.job is None:
+        return request
+    if notebook is None:
+        raise InvalidInput(
+            "A sweep runs a notebook, and this job is a command.",
+            accepted="A notebook with a cell that has the tag 'parameters'.",
+            field="sweep",
+        )
+    job = request.job
+    _check_parallel(request.devices, body.sweep.parallel)
+    if is_marimo(read_notebook(job.notebook_name, notebook).node):
+        raise InvalidInput(
+            f"{job.notebook_name} is a marimo notebook: trials cannot share its cells.",
+            accepted="A Jupyter notebook.",
+            field="sweep",
+        )
+    found = read_sweep_notebook(job.notebook_name, notebook.decode())
+    space = space_from_json(body.sweep.space).check(found)
+    trials = space.trials()
+    names = {name for trial in trials for name in trial.values}
+    if twice := sorted(names & job.parameters.keys()):
+        raise InvalidInput(
+            f"{', '.join(twice)} is a parameter of the sweep and of the job.",
+            accepted="Give each parameter once.",
+            field="parameters",
+        )
+    if body.sweep.parallel > len(trials):
+        raise InvalidInput(
+            f"{body.sweep.parallel} trials cannot run at a time: the sweep has "
+            f"{units.count(len(trials), 'trial')}.",
+            accepted=f"From 1 to {len(trials)} at a time.",
+            field="parallel",
+        )
+    fields = body.sweep.model_dump(exclude={"space"})
+    order = SweepOrder(space=space.as_json(), trials=len(trials), **fields)  # type: ignore[arg-type]
+    return replace(request, job=replace(job, sweep=order))
+
+
+def sweep_fields(order: SweepOrder) -> dict[str, object]:
+    """Return the body that submits a sweep again."""
+    return {name: value for name, value in asdict(order).items() if name in SweepIn.model_fields}
+
+
+def _check_parallel(devices: int, parallel: int) -> None:
+    if devices % parallel:
+        raise InvalidInput(
+            f"{units.count(devices, 'device')} cannot be divided among {parallel} trials.",
+            accepted=f"0 devices, or {parallel}, {2 * parallel} and so on.",
+            field="devices",
+        )
+
+
+def earlier_trials(context: Context, request: RequestRecord, *, before: int) -> Path | None:
+    """Return the newest folder with finished trials of an earlier attempt, or of a resumed job.
+
+    The trials of a resumed job count only if the notebook is the same.
+    """
+    files, epochs = context.files, range(before - 1, 0, -1)
+    while True:
+        for epoch in epochs:
+            folder = files.attempt_folder(request.id, epoch)
+            if _finished(folder):
+                return folder
+        resumed = _resumed(context, request)
+        if resumed is None:
+            return None
+        if not _are_equal(files.input_path(resumed.id), files.input_path(request.id)):
+            return None
+        request, epochs = resumed, attempts_of(resumed)
+
+
+def _finished(folder: Path) -> bool:
+    return any(succeeded(read_trials(folder, name)) for name in (TRIALS, EARLIER_TRIALS))
+
+
+def _resumed(context: Context, request: RequestRecord) -> RequestRecord | None:
+    """Return the sweep that this one resumes: an older one, so that there is no circle."""
+    if request.job is None or not request.job.resumes:
+        return None
+    try:
+        resumed = context.store.request(request.job.resumes)
+    except NotFound:
+        return None
+    is_sweep = resumed.job is not None and resumed.job.sweep is not None
+    return resumed if is_sweep and resumed.owner == request.owner else None
+
+
+def _are_equal(before: Path, now: Path) -> bool:
+    try:
+        return before.read_bytes() == now.read_bytes()
+    except OSError:
+        return False
+
+
+def attempts_of(record: RequestRecord) -> range:
+    """Return the numbers of all attempts, newest first."""
+    return range(record.lease.epoch if record.lease else 0, 0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialService:
+    """Shows the trials of sweeps."""
+
+    context: Context
+
+    def trials(self, who: Identity, request_id: str) -> TrialsOut:
+        """Return all trials of a sweep with their newest state.
+
+        Raises:
+            NotFound: it is no sweep, or the caller cannot see it.
+        """
+        record = RequestAccess(self.context.store).visible(who, request_id)
+        order = None if record.job is None else record.job.sweep
+        if order is None:
+            raise NotFound(
+                f"{record.id} is no sweep.", accepted="A job that `carrel sweep` has submitted."
+            )
+        found = self._records(record)
+        running = record.state not in TERMINAL
+        planned = space_from_json(order.space).trials()
+        trials = [
+            _trial_out(trial.number, trial.values, found.get(trial.number), running=running)
+            for trial in planned
+        ]
+        names = dict.fromkeys(name for one in found.values() for name in one.reported)
+        ranked = [order.objective] if order.objective in names else []
+        best = best_trial(trials, order)
+        return TrialsOut(
+            trials=trials,
+            parameters=list(dict.fromkeys(name for one in planned for name in one.values)),
+            names=[*ranked, *(name for name in names if name != order.objective)],
+            objective=order.objective,
+            maximize=order.maximize,
+            best=best,
+            note=_note(trials, order, best),
+        )
+
+    def _records(self, record: RequestRecord) -> Mapping[int, TrialRecord]:
+        for epoch in attempts_of(record):
+            folder = self.context.files.attempt_folder(record.id, epoch)
+            for name in (TRIALS, EARLIER_TRIALS):
+                if found := read_trials(folder, name):
+                    return found
+        return {}
+
+
+def best_trial(trials: Sequence[TrialOut], order: SweepOrder) -> int | None:
+    """Return the number of the trial with the best objective; the first one of several."""
+    sign = -1.0 if order.maximize else 1.0
+    values = {
+        trial.number: sign * value
+        for trial in trials
+        if trial.state == TrialState.SUCCEEDED
+        and (value := trial.reported.get(order.objective)) is not None
+    }
+    return min(values, key=values.__getitem__, default=None)
+
+
+def _note(trials: Sequence[TrialOut], order: SweepOrder, best: int | None) -> str:
+    succeeded_trials = [trial for trial in trials if trial.state == TrialState.SUCCEEDED]
+    if not order.objective or best is not None or not succeeded_trials:
+        return ""
+    if any(order.objective in trial.reported for trial in succeeded_trials):
+        return f"No trial has reported a number as {order.objective}."
+    return (
+        f"No trial has reported {order.objective}: call "
+        f"carrel.report({order.objective!r}, value) in the notebook."
+    )
+
+
+def _trial_out(
+    number: int, values: Mapping[str, object], record: TrialRecord | None, *, running: bool
+) -> TrialOut:
+    if record is None or (record.state is TrialState.RUNNING and not running):
+        # One that was stopped with its sweep runs again if that is resumed.
+        return TrialOut(number=number, values=dict(values), state=_WAITING)
+    return TrialOut(
+        number=number,
+        values=dict(values),
+        state=record.state,
+        at=record.at,
+        seconds=round(record.seconds, 3),
+        message=record.message,
+        reported={
+            name: value if math.isfinite(value) else None for name, value in record.reported.items()
+        },
+        notebook=notebook_name(number),
+    )

@@ -1,0 +1,88 @@
+"""The trials of a sweep on the page of its job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....files.trial_table import value_of
+from ....messages import units
+from ....schemas.sweeps import TrialOut, TrialsOut
+
+SHOWN = 500
+"""Trials in the table of the page; the CSV has all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRow:
+    """A line of the table.
+
+    Attributes:
+        notebook: whether the trial has an executed notebook.
+        values, reported: by parameter, and by name, in the order of the heading.
+    """
+
+    number: int
+    notebook: bool
+    best: bool
+    state: str
+    seconds: str
+    message: str
+    values: Sequence[str]
+    reported: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialsView:
+    """The table of a sweep.
+
+    Attributes:
+        summary: how many trials are in which state, as a sentence.
+        best: number of the best trial; 0 for none.
+        objective: name and value of the best trial.
+        note: what is wrong with the objective, and how much the table leaves out.
+    """
+
+    summary: str
+    best: int
+    objective: str
+    notes: Sequence[str]
+    parameters: Sequence[str]
+    names: Sequence[str]
+    rows: Sequence[TrialRow]
+
+
+def trials_view(found: TrialsOut) -> TrialsView:
+    states = Counter(trial.state for trial in found.trials)
+    counts = ", ".join(f"{number} {state}" for state, number in states.items())
+    total = units.count(len(found.trials), "trial")
+    left_out = f"The first {SHOWN} of {total}; the CSV has all of them."
+    best = found.best or 0
+    value = found.trials[best - 1].reported[found.objective] if best else None
+    return TrialsView(
+        summary=f"{total}: {counts}.",
+        best=best,
+        objective=f"{found.objective} = {_number(value)}" if best else "",
+        notes=[*filter(None, [found.note]), *([left_out] if len(found.trials) > SHOWN else [])],
+        parameters=found.parameters,
+        names=found.names,
+        rows=[_row(found, trial) for trial in found.trials[:SHOWN]],
+    )
+
+
+def _row(found: TrialsOut, trial: TrialOut) -> TrialRow:
+    return TrialRow(
+        number=trial.number,
+        notebook=bool(trial.notebook),
+        best=trial.number == found.best,
+        state=trial.state,
+        seconds=units.duration(trial.seconds) if trial.seconds else "",
+        message=trial.message,
+        values=[value_of(trial, name) for name in found.parameters],
+        reported=[_number(trial.reported.get(name)) for name in found.names],
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"

@@ -1,0 +1,112 @@
+"""Run the attempt of a sweep: its trials, as far as they have not succeeded before."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from typing import Any
+
+from ....hub.attempts.notebook_format import is_marimo
+from ....hub.attempts.spec import OUTPUT
+from ....hub.attempts.trials import EARLIER_TRIALS, add_trials, read_trials, succeeded
+from ....hub.messages.units import count
+from ....hub.records.requests import CauseCode
+from ..attempt import outcome_messages as outcome
+from ..attempt.outcome_messages import AttemptOutcome, StartFailed
+from ..attempt.reporter import Report
+from ..attempt.working_folder import working_folder
+from ..notebook.attempt import NotebookAttempt, choose_kernel, load
+from ..notebook.engine import Halted
+from ..notebook.output_file import NotebookFile
+from .executor import SweepExecutor
+from .plan import sweep_plan
+
+
+class SweepAttempt(NotebookAttempt):
+    """Runs the notebook of an order once for each trial."""
+
+    def __init__(self, report: Report, *shared: Any) -> None:
+        super().__init__(report, *shared)
+        self.executor: SweepExecutor | None = None
+
+    def execute(self) -> None:
+        order = self.order
+        assert order.job.sweep is not None
+        cwd = working_folder(order, self.folder)
+        notebook = load(order)
+        if is_marimo(notebook):
+            raise StartFailed("a sweep runs a notebook with cells, not one of marimo")
+        kernel = choose_kernel(order, notebook)
+        done = succeeded(read_trials(self.folder, EARLIER_TRIALS)) | succeeded(
+            read_trials(self.folder)
+        )
+        plan = sweep_plan(order.job.sweep, order.job.parameters, notebook, kernel, done)
+        (self.folder / OUTPUT).unlink(missing_ok=True)
+        add_trials(self.folder, done.values())
+        NotebookFile(self.folder / OUTPUT, plan.stage_notebook()).finish()
+        os.chdir(cwd)
+        self.executor = SweepExecutor(self, plan, len(done))
+        left = [number for number in plan.trials if number not in done]
+        if left:
+            asyncio.run(self.executor.run(left))
+
+    def judge(self, error: BaseException | None) -> AttemptOutcome:
+        executor = self.executor
+        if self.memory_used:
+            return outcome.out_of_memory("", self.memory_used, self.order.job.memory_bytes)
+        if isinstance(error, StartFailed):
+            return outcome.invalid_job(str(error))
+        if executor is None:
+            return outcome.runner_failed(error)
+        trials = count(len(executor.plan.trials), "trial")
+        if isinstance(error, Halted):
+            return AttemptOutcome(
+                code=CauseCode.HALTED, message=f"It stopped after {executor.done} of {trials}."
+            )
+        if error is not None:
+            return outcome.runner_failed(error)
+        if not executor.failed:
+            return AttemptOutcome(code=CauseCode.SUCCEEDED, message=f"Ran {trials}.")
+        number, first = min(executor.failed, key=lambda found: found[0])
+        return AttemptOutcome(
+            code=first.code,
+            message=f"{len(executor.failed)} of {trials} failed. Trial {number}: {first.message}",
+            details=first.details,
+        )
+
+    @property
+    def failed(self) -> bool:
+        return self.executor is not None and bool(self.executor.failed)
+
+    def conclude(self, outcome: AttemptOutcome) -> None:
+        """Leave the notebooks as they are: each trial has its own."""
+
+    def report_step(self) -> None:
+        """Leave the progress of single trials out."""
+
+    def save(self) -> None:
+        """Leave the open trials as they are: their notebooks are saved after each cell."""
+
+    def interrupt(self) -> None:
+        for run in self._open():
+            if run.client is not None:
+                run.client.shutdown_kernel = "immediate"
+        super().interrupt()
+
+    def _open(self) -> list[Any]:
+        return [] if self.executor is None else list(self.executor.open)
+
+    def _roots(self) -> tuple[int, ...]:
+        running = [
+            run.process.pid
+            for run in self._open()
+            if run.process is not None and run.process.poll() is None
+        ]
+        return os.getpid(), *running
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in self._roots()[1:]:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, number)

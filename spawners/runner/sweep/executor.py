@@ -1,0 +1,221 @@
+"""Run the stages of a sweep, some at a time, each in a fork of the kernel of its parent."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import os
+import time
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ....hub.attempts.trials import TrialRecord, TrialState, add_trials
+from ....hub.messages.units import count
+from ....hub.records.requests import CauseCode
+from ....hub.sweeps.stage_tree import Stage
+from ..attempt.outcome_messages import AttemptOutcome
+from ..attempt.progress import ProgressStep
+from ..kernels.fork_client import ForkRefused
+from ..notebook.engine import Halted, Stopped
+from .plan import SweepPlan
+from .stage_run import StageRun, StageTask
+
+if TYPE_CHECKING:
+    from .attempt import SweepAttempt
+
+Path: TypeAlias = tuple[int, ...]
+"""The number of a stage among its siblings, after those of its parents; no two are equal."""
+_COUNTED_FROM_ZERO: Final = "HIP_VISIBLE_DEVICES"
+"""It counts the devices that another variable leaves."""
+
+
+class Slots:
+    """Numbers from 0 that run stages; the stage with the smallest path gets the next free one.
+
+    With the path of its parent at the beginning of its own, a stage comes before the siblings of
+    its parent, so that few kernels are open at a time.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._free = list(range(number))
+        self._waiting: list[tuple[Path, asyncio.Future[int]]] = []
+
+    @asynccontextmanager
+    async def one(self, path: Path) -> AsyncIterator[int]:
+        slot = heapq.heappop(self._free) if self._free else await self._next(path)
+        try:
+            yield slot
+        finally:
+            if self._waiting:
+                heapq.heappop(self._waiting)[1].set_result(slot)
+            else:
+                heapq.heappush(self._free, slot)
+
+    async def _next(self, path: Path) -> int:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (path, future))
+        return await future
+
+
+class SweepExecutor:
+    """Runs the trials that are left, and records how each one ended.
+
+    Attributes:
+        open: the stages whose kernels run.
+        failed: number and outcome of the trials that failed.
+    """
+
+    def __init__(self, sweep: SweepAttempt, plan: SweepPlan, done: int) -> None:
+        assert sweep.order.job.sweep is not None
+        self.sweep, self.plan, self.order = sweep, plan, sweep.order.job.sweep
+        self.open: set[StageRun] = set()
+        self.failed: list[tuple[int, AttemptOutcome]] = []
+        self.done = done
+        self._slots = Slots(self.order.parallel)
+
+    async def run(self, left: Collection[int]) -> None:
+        """Run all trials to their end.
+
+        Raises:
+            Stopped, Halted: some have not run.
+        """
+        self._show("")
+        if self.plan.tree is None:
+            await self._each_alone(left, ())
+        else:
+            await self._stage(self.plan.tree.root, None, ())
+
+    async def _each_alone(self, trials: Iterable[int], path: Path) -> None:
+        await _all(self._alone(number, (*path, at)) for at, number in enumerate(trials))
+
+    async def _stage(self, stage: Stage, parent: StageRun | None, path: Path) -> None:
+        task = StageTask(
+            trials=stage.trials,
+            first=stage.first,
+            after=stage.after,
+            assigned=stage.assigned,
+            assigned_before=stage.assigned_before,
+            last=not stage.children,
+        )
+        run = StageRun(self.sweep, self.plan, task, parent)
+        try:
+            try:
+                if not await self._ran(run, path):
+                    return
+            except ForkRefused as refused:
+                self.sweep.log.write(
+                    f"carrel: {task.name}: the kernel cannot be forked, because {refused}: "
+                    "each trial runs all cells\n"
+                )
+                await self._each_alone(stage.trials, path)
+                return
+            await _all(
+                self._stage(child, run, (*path, at)) for at, child in enumerate(stage.children)
+            )
+        finally:
+            await self._close(run)
+
+    async def _alone(self, number: int, path: Path) -> None:
+        """Run a trial from the first cell to the last one."""
+        task = StageTask(
+            trials=(number,),
+            first=0,
+            after=self.plan.cells,
+            assigned=self.plan.trials[number].values,
+            assigned_before=self.plan.injection,
+            last=True,
+        )
+        run = StageRun(self.sweep, self.plan, task, None)
+        try:
+            await self._ran(run, path)
+        finally:
+            await self._close(run)
+
+    async def _ran(self, run: StageRun, path: Path) -> bool:
+        """Run a stage in a free slot; return whether further stages follow it."""
+        async with self._slots.one(path) as slot:
+            if self.sweep.stopping.is_set():
+                raise Stopped
+            if self.sweep.is_halted():
+                raise Halted
+            if run.task.last:
+                self._record(run.task.trials, TrialState.RUNNING)
+            self._show(run.task.name)
+            self.open.add(run)
+            shared = run.parent is None and not run.task.last
+            environment = {} if shared else slot_environment(self.sweep, self.order.parallel, slot)
+            found = await run.run(environment, limit=self.order.trial_seconds)
+            if self.sweep.stopping.is_set():
+                raise Stopped  # the kernel was killed: that is no result of the trial
+        if found.code is CauseCode.SUCCEEDED:
+            if run.task.last:
+                for number in run.task.trials[1:]:
+                    run.copy_for(number)
+                self._record(run.task.trials, TrialState.SUCCEEDED, run)
+        else:
+            self.failed += [(number, found) for number in run.task.trials]
+            self._record(run.task.trials, TrialState.FAILED, run, found.message)
+        self._show("")
+        return found.code is CauseCode.SUCCEEDED and not run.task.last
+
+    async def _close(self, run: StageRun) -> None:
+        await run.close()
+        self.open.discard(run)
+
+    def _record(
+        self,
+        trials: Iterable[int],
+        state: TrialState,
+        run: StageRun | None = None,
+        message: str = "",
+    ) -> None:
+        seconds = 0.0 if run is None else run.seconds
+        first = TrialRecord(
+            number=0,
+            state=state,
+            at=time.time(),
+            seconds=seconds,
+            message=message,
+            reported={} if run is None else run.reported(),
+        )
+        records = [replace(first, number=number) for number in trials]
+        add_trials(self.sweep.folder, records)
+        if state is not TrialState.RUNNING:
+            self.done += len(records)
+
+    def _show(self, name: str) -> None:
+        """Report how many trials have ended."""
+        failed = f", {count(len(self.failed), 'failure')}" if self.failed else ""
+        self.sweep.reporter.step(
+            ProgressStep(
+                done=self.done, of=len(self.plan.trials), text=f"{name or 'trials'}{failed}"
+            )
+        )
+
+
+def slot_environment(sweep: SweepAttempt, parallel: int, slot: int) -> dict[str, str]:
+    """Return the variables that show a slot its part of the devices."""
+    devices = len(sweep.order.device_ids)
+    share = devices // parallel
+    if parallel == 1 or not share:
+        return {}
+    found = {}
+    for name, value in os.environ.items():
+        shown = value.split(",")
+        if not name.endswith("_DEVICES") or len(shown) != devices:
+            continue
+        part = shown[slot * share : (slot + 1) * share]
+        if name == _COUNTED_FROM_ZERO:
+            part = shown[:share]
+        found[name] = ",".join(part)
+    return found
+
+
+async def _all(stages: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Await all of them; raise the first error, that of a stop last."""
+    found = await asyncio.gather(*stages, return_exceptions=True)
+    errors = [each for each in found if each is not None]
+    for error in sorted(errors, key=lambda each: isinstance(each, Stopped | Halted)):
+        raise error

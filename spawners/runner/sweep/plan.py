@@ -1,0 +1,134 @@
+"""The trials of a sweep that are left to run, as a tree of stages, and their notebooks."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+import nbformat
+from nbformat import NotebookNode
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
+from papermill.translators import translate_parameters
+
+from ....hub.errors import InvalidInput
+from ....hub.records.json_value import Json
+from ....hub.records.requests import SweepOrder
+from ....hub.sweeps.notebook_analysis import analyse_notebook
+from ....hub.sweeps.notebook_cells import (
+    INJECTED_TAG,
+    SHARE_TAG,
+    SweepNotebook,
+    read_sweep_notebook,
+)
+from ....hub.sweeps.space_syntax import space_from_json
+from ....hub.sweeps.stage_tree import StageTree, stage_tree
+from ....hub.sweeps.trials import Scalar, Trial, optional_parameters
+from ..attempt.outcome_messages import StartFailed
+from ..notebook.attempt import ChosenKernel
+
+_SEEDS: Final = re.compile(r"seed|state", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPlan:
+    """What a sweep has to run.
+
+    Attributes:
+        trials: by number, those that have succeeded before included.
+        injection: the number of code cells that run before values are assigned.
+        tree: of the trials that are left to run; None if there are none.
+    """
+
+    notebook: NotebookNode
+    kernel: ChosenKernel
+    trials: Mapping[int, Trial]
+    injection: int
+    cells: int
+    tree: StageTree | None
+
+    def assignment(self, values: Mapping[str, Scalar]) -> str:
+        """Return code that assigns the values, as papermill does."""
+        kernel = self.kernel
+        return str(translate_parameters(kernel.name, kernel.language, dict(values), ""))
+
+    def is_unseeded(self, cells: int) -> bool:
+        """Whether none of the first cells can have seeded a random generator.
+
+        Only cells that the analysis knows are shared, unless a tag says so: a seed is named there.
+        """
+        first = [self.notebook.cells[index] for index in code_indexes(self.notebook)[:cells]]
+        return not any(
+            _SEEDS.search(cell.source) or SHARE_TAG in cell.metadata.get("tags", ())
+            for cell in first
+        )
+
+    def stage_notebook(self) -> NotebookNode:
+        """Return a copy of the notebook for cells that several trials share."""
+        notebook = copy.deepcopy(self.notebook)
+        notebook.cells = [
+            cell for cell in notebook.cells if INJECTED_TAG not in cell.metadata.get("tags", ())
+        ]
+        return notebook
+
+    def trial_notebook(self, number: int) -> NotebookNode:
+        """Return a copy of the notebook with the injected parameters of a trial."""
+        kernel = self.kernel
+        made: NotebookNode = parameterize_notebook(
+            copy.deepcopy(self.notebook),
+            dict(self.trials[number].values),
+            kernel_name=kernel.name,
+            language=kernel.language,
+        )
+        return made
+
+
+def code_indexes(notebook: NotebookNode) -> list[int]:
+    """Return the indexes of the code cells, without the injected one."""
+    return [
+        index
+        for index, cell in enumerate(notebook.cells)
+        if cell.cell_type == "code" and INJECTED_TAG not in cell.metadata.get("tags", ())
+    ]
+
+
+def sweep_plan(
+    order: SweepOrder,
+    fixed: Mapping[str, Json],
+    notebook: NotebookNode,
+    kernel: ChosenKernel,
+    done: Collection[int],
+) -> SweepPlan:
+    """Return the plan of a sweep, without the trials that have succeeded before.
+
+    Args:
+        fixed: parameters that are the same in all trials.
+
+    Raises:
+        StartFailed: the space does not fit the notebook.
+    """
+    document = load_notebook_node(notebook)
+    found = read_sweep_notebook("", nbformat.writes(document))  # type: ignore[no-untyped-call]
+    try:
+        space = space_from_json(order.space).check(found)
+    except InvalidInput as error:
+        raise StartFailed(error.message) from error
+    same = cast("Mapping[str, Scalar]", fixed)
+    trials = [replace(trial, values={**same, **trial.values}) for trial in space.trials()]
+    left = tuple(trial for trial in trials if trial.number not in done)
+    return SweepPlan(
+        notebook=document,
+        kernel=kernel,
+        trials={trial.number: trial for trial in trials},
+        injection=found.injection,
+        cells=len(found.cells),
+        tree=_tree(found, left) if left and order.share else None,
+    )
+
+
+def _tree(notebook: SweepNotebook, trials: tuple[Trial, ...]) -> StageTree:
+    analysis = analyse_notebook(notebook, optional=optional_parameters(trials))
+    return stage_tree(analysis, trials)

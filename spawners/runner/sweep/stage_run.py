@@ -1,0 +1,292 @@
+"""Run one stage of a sweep: a kernel, the cells of the stage, and what they leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import nbformat
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
+from papermill.log import logger
+
+from ....hub.attempts.spec import FILES, OUTPUT
+from ....hub.attempts.trials import files_name, notebook_name, reports_name
+from ....hub.messages.units import duration
+from ....hub.records.requests import CauseCode
+from ....hub.sweeps.trials import Scalar
+from ..attempt.log import Log
+from ..attempt.outcome_messages import AttemptOutcome
+from ..attempt.reporter import EventReporter
+from ..kernels.start import START_TIMEOUT_SECONDS
+from ..notebook.attempt import NotebookAttempt
+from ..notebook.engine import NotebookManager
+from .plan import SweepPlan, code_indexes
+from .stage_client import StageClient
+
+if TYPE_CHECKING:
+    from .attempt import SweepAttempt
+
+REPORTS_VARIABLE: Final = "CARREL_REPORTS"
+OUTPUT_VARIABLE: Final = "CARREL_OUTPUT_DIR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTask:
+    """The cells that a stage runs.
+
+    Attributes:
+        trials: numbers of the trials that share them.
+        first, after: indexes among the code cells: of the first one, and of the one after the last.
+        assigned: values to assign before cell ``assigned_before``.
+        last: whether the notebook ends with them.
+    """
+
+    trials: tuple[int, ...]
+    first: int
+    after: int
+    assigned: Mapping[str, Scalar]
+    assigned_before: int
+    last: bool
+
+    @property
+    def name(self) -> str:
+        """Return what the log calls it."""
+        more = len(self.trials) - 1
+        return f"trial {self.trials[0]}" + (f" and {more} more" if more else "")
+
+
+class TrialLog(Log):
+    """Passes text on to the log of the job; each line begins with the name of the stage."""
+
+    def __init__(self, log: Log, name: str) -> None:
+        self._to, self._prefix, self._open = log, f"[{name}] ", False
+
+    def write(self, text: str, missing: int = 0) -> None:
+        for line in text.splitlines(keepends=True):
+            self._to.write(line if self._open else f"{self._prefix}{line}", missing)
+            self._open, missing = not line.endswith("\n"), 0
+
+    def tail(self, characters: int) -> str:
+        return self._to.tail(characters)
+
+
+class StageRun(NotebookAttempt):
+    """A stage as an execution of its own, after that of its parent.
+
+    Attributes:
+        seconds: what its cells took, those of earlier stages included.
+    """
+
+    def __init__(
+        self, sweep: SweepAttempt, plan: SweepPlan, task: StageTask, parent: StageRun | None
+    ) -> None:
+        log = TrialLog(sweep.log, task.name)
+        reporter = EventReporter(_unreported, sweep.order.limits)
+        super().__init__(_unreported, sweep.order, sweep.folder, reporter, log)
+        self.plan, self.task, self.parent = plan, task, parent
+        self.stopping, self.fork_server = sweep.stopping, sweep.fork_server
+        self.counter = sweep.counter
+        self.seconds: float = 0.0 if parent is None else parent.seconds
+        self.stage_client: StageClient | None = None
+        self._limit = 0
+        self._timed_out = False
+        number = task.trials[0]
+        shared = f"reports-{task.first}-{number}.jsonl"
+        self.reports = sweep.folder / (reports_name(number) if task.last else shared)
+        self.files = sweep.folder / FILES
+        if task.last or parent is not None:
+            self.output = self.files / notebook_name(number)
+        else:
+            self.output = sweep.folder / OUTPUT
+
+    async def run(self, environment: Mapping[str, str], *, limit: int) -> AttemptOutcome:
+        """Run the cells; the kernel stays.
+
+        Args:
+            environment: variables of the kernel.
+            limit: seconds that a trial may take up to here; 0 for no limit.
+
+        Raises:
+            ForkRefused: the kernel of the parent cannot be forked.
+            Stopped, Halted: no further cell may run.
+        """
+        self._limit = limit
+        notebook = self._notebook()
+        self.manager = NotebookManager(notebook, self)
+        self.manager.notebook_start()
+        code = set(code_indexes(notebook))
+        for index, cell in enumerate(notebook.cells):
+            if index not in code:
+                self.manager.skip_text(cell, index)
+        if self.parent is not None and self.parent.manager is not None:
+            take_over(self.parent.manager.nb, notebook, self.task.first)
+            self.manager.done = self.task.first
+        client = self.client = self.stage_client = StageClient(
+            self.manager,
+            kernel_name=self.plan.kernel.name,
+            startup_timeout=START_TIMEOUT_SECONDS,
+            timeout=None,
+            log=logger,
+            raise_on_iopub_timeout=False,
+        )
+        client.fork_server = self.fork_server
+        error: BaseException | None = None
+        try:
+            await self._open(client, environment)
+            await self._run_cells(client)
+        except (DeadKernelError, RuntimeError) as raised:
+            error = raised
+            await self._find_exit()
+        found = self._outcome(error)
+        if self.task.last or found.code is not CauseCode.SUCCEEDED:
+            self.conclude(found)
+        else:
+            self.manager.settle()
+        return found
+
+    async def close(self) -> None:
+        """End the kernel, and leave the files of each trial in place."""
+        if self.stage_client is not None:
+            with suppress(DeadKernelError, RuntimeError):
+                await self.stage_client.close()
+        if not self.task.last:
+            self.reports.unlink(missing_ok=True)
+        for number in self.task.trials:
+            with suppress(OSError):
+                (self.files / files_name(number)).rmdir()  # if it is empty
+
+    def copy_for(self, number: int) -> None:
+        """Write the notebook and the reported values of another trial, which is identical."""
+        assert self.manager is not None
+        notebook = self.plan.trial_notebook(number)
+        notebook.metadata.update({**self.manager.nb.metadata, "carrel": self._about(number)})
+        notebook.metadata.papermill["parameters"] = dict(self.plan.trials[number].values)
+        take_over(self.manager.nb, notebook, self.task.after)
+        text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]  # has no types
+        draft = self.files / f".{notebook_name(number)}.part"
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(self.files / notebook_name(number))
+        if self.reports.exists():
+            shutil.copyfile(self.reports, self.reports.with_name(reports_name(number)))
+
+    def reported(self) -> dict[str, float]:
+        """Return the last value of each name that the cells have reported."""
+        found: dict[str, float] = {}
+        try:
+            text = self.reports.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return found
+        for line in text.split("\n"):
+            with suppress(ValueError, KeyError, TypeError):
+                report = json.loads(line)
+                found[str(report["name"])] = float(report["value"])
+        return found
+
+    # -- private --------------------------------------------------------------------------
+
+    def _notebook(self) -> NotebookNode:
+        task = self.task
+        return self.plan.trial_notebook(task.trials[0]) if task.last else self.plan.stage_notebook()
+
+    def _about(self, number: int) -> dict[str, Any]:
+        assert self.manager is not None
+        return {**self.manager.nb.metadata["carrel"], "trial": number}
+
+    async def _open(self, client: StageClient, environment: Mapping[str, str]) -> None:
+        assert self.manager is not None
+        variables = {**environment, REPORTS_VARIABLE: str(self.reports)}
+        if self.task.last:
+            number = self.task.trials[0]
+            self.manager.nb.metadata["carrel"] = self._about(number)
+            folder = self.files / files_name(number)
+            folder.mkdir(exist_ok=True)
+            variables[OUTPUT_VARIABLE] = str(folder)
+        self.reports.unlink(missing_ok=True)
+        parent = self.parent
+        if parent is None or parent.stage_client is None:
+            return await client.open({**os.environ, **variables})
+        if parent.reports.exists():
+            shutil.copyfile(parent.reports, self.reports)
+        await client.open_branch(parent.stage_client, variables, fresh=self._is_random(parent))
+
+    def _is_random(self, parent: StageRun) -> bool:
+        """Whether no cell so far has seeded a generator: each branch then has its own numbers."""
+        return self.plan.is_unseeded(parent.task.after)
+
+    async def _run_cells(self, client: StageClient) -> None:
+        task = self.task
+        indexes = code_indexes(client.nb)
+        code = self.plan.assignment(task.assigned) if task.assigned else ""
+        if task.assigned_before < task.first and code:
+            await client.assign(code)
+        for cell in range(task.first, task.after):
+            if cell == task.assigned_before and code:
+                await client.assign(code)
+            began = time.monotonic()
+            timer = self._timer(client)
+            try:
+                await client.run_cell(indexes[cell])
+            finally:
+                self.seconds += time.monotonic() - began
+                if timer is not None:
+                    timer.cancel()
+            if self.failure is not None:
+                return
+        if task.assigned_before >= task.after and code:
+            await client.assign(code)
+
+    def _timer(self, client: StageClient) -> asyncio.TimerHandle | None:
+        if not self._limit:
+            return None
+        left = max(0.0, self._limit - self.seconds)
+        return asyncio.get_running_loop().call_later(left, self._time_out, client)
+
+    def _time_out(self, client: StageClient) -> None:
+        self._timed_out = True
+        if client.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(client.process.pid, signal.SIGKILL)
+
+    async def _find_exit(self) -> None:
+        """Ask the parent how the kernel, its fork, has ended."""
+        parent = None if self.parent is None else self.parent.stage_client
+        if parent is None or self.process is None:
+            return
+        status = await parent.exit_of(self.process.pid)
+        if status is not None:
+            self.process.returncode = status
+
+    def _outcome(self, error: BaseException | None) -> AttemptOutcome:
+        manager = self.manager
+        if self._timed_out and manager is not None:
+            return AttemptOutcome(
+                code=CauseCode.TIME_LIMIT,
+                message=f"it took longer than the limit of a trial, {duration(self._limit)}, in "
+                f"{manager.place(manager.current)}",
+            )
+        return self.judge(error)
+
+
+def take_over(before: NotebookNode, notebook: NotebookNode, cells: int) -> None:
+    """Copy what the first code cells have shown in an earlier stage."""
+    pairs = zip(code_indexes(before), code_indexes(notebook), strict=True)
+    for number, (old, new) in enumerate(pairs):
+        if number >= cells:
+            break
+        source, target = before.cells[old], notebook.cells[new]
+        target.outputs = source.outputs
+        target.execution_count = source.execution_count
+        target.metadata["papermill"] = dict(source.metadata.papermill)
+
+
+def _unreported(kind: str, data: Mapping[str, object]) -> None:
+    """Drop an event of one stage: the sweep reports how far its trials are."""

@@ -1,0 +1,184 @@
+"""Submit sweeps, show their trials, and resume them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from carrel.hub.attempts.trials import TRIALS, TrialRecord, TrialState, add_trials
+from carrel.hub.errors import InvalidInput, NotFound
+from carrel.hub.files.trial_table import trials_csv
+from carrel.hub.records.requests import Cause, CauseCode, SweepOrder
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.resumption import Resumption
+from carrel.hub.requests.sweeps import TrialService, earlier_trials
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas.resume import ResumeIn
+from carrel.hub.schemas.sweeps import SweepIn
+from carrel.hub.transitions import lifecycle
+from carrel.spawners.fake import FakeBackend
+
+from ...stores import new_store
+from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build
+from .samples import command, job, named
+
+GRID: dict[str, Any] = {"grid": {"lr": [0.1, 0.01], "depth": [2, 4]}}
+
+
+def book(*sources: str) -> str:
+    cells = [
+        nbformat.v4.new_code_cell(source, metadata={"tags": ["parameters"]} if not at else {})  # type: ignore[no-untyped-call]
+        for at, source in enumerate(sources)
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    made = nbformat.v4.new_notebook(cells=cells, metadata=kernel)  # type: ignore[no-untyped-call]
+    text: str = nbformat.writes(made)  # type: ignore[no-untyped-call]
+    return text
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return build(new_store(), FakeBackend(), FakeHub(), Clock(), tmp_path)
+
+
+def submitted(context: Context, **sweep: Any) -> str:
+    text = book("lr = 0.5\ndepth = 1", "print(lr, depth)")
+    given = SweepIn(**{"space": GRID} | sweep)
+    body = job(notebook=named("train.ipynb", text), parameters={}, devices=0, sweep=given)
+    return JobService(context).submit(STUDENT1, body).id
+
+
+def started(context: Context, request_id: str) -> Path:
+    start = [Start(request_id=request_id, devices=())]
+    context.store.grant(start, now=context.clock(), lease_seconds=30.0)
+    epoch = context.store.request(request_id).lease.epoch  # type: ignore[union-attr]
+    return context.files.attempt_folder(request_id, epoch)
+
+
+def trial(number: int, state: TrialState, **reported: float) -> TrialRecord:
+    return TrialRecord(number=number, state=state, at=5.0, seconds=2.5, reported=reported)
+
+
+def test_a_sweep_is_stored_with_the_number_of_its_trials(context: Context) -> None:
+    made = submitted(context, parallel=2, objective="loss", trial_seconds=60)
+    stored = context.store.request(made).job
+    assert stored is not None
+    assert stored.sweep == SweepOrder(
+        space=GRID, trials=4, parallel=2, objective="loss", trial_seconds=60
+    )
+    again = JobService(context).same_job(STUDENT1, made)
+    assert again.sweep is not None
+    assert (again.sweep.space, again.sweep.parallel) == (GRID, 2)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        ({"space": {"grid": {"rate": [1]}}}, "train.ipynb has no parameter rate."),
+        ({"space": {"grid": {"lr": []}}}, "lr has no values."),
+        ({"space": {"grid": {"lr": ["x"]}}}, "The value x does not fit lr"),
+        ({"space": {"grid": {"lr": list(range(5000)), "depth": [1, 2, 3]}}}, "15,000 trials"),
+        ({"space": {"what": 1}}, "The space has the field 'what'."),
+        ({"space": GRID, "parallel": 5}, "5 trials cannot run at a time: the sweep has 4 trials."),
+    ],
+)
+def test_a_sweep_that_cannot_run_is_refused(
+    context: Context, sweep: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=r".*") as refused:
+        submitted(context, **sweep)
+    assert message in refused.value.message
+
+
+def test_the_devices_are_divided_among_the_trials(context: Context) -> None:
+    text = book("lr = 0.5", "print(lr)")
+    sweep = SweepIn(space={"grid": {"lr": [1, 2]}}, parallel=2)
+    body = job(notebook=named("a.ipynb", text), parameters={}, devices=1, sweep=sweep)
+    with pytest.raises(InvalidInput) as refused:
+        JobService(context).submit(STUDENT1, body)
+    assert refused.value.message == "1 device cannot be divided among 2 trials."
+
+
+def test_a_command_is_no_sweep(context: Context) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        JobService(context).submit(STUDENT1, command(sweep=SweepIn(space=GRID)))
+    assert refused.value.message == "A sweep runs a notebook, and this job is a command."
+
+
+def test_a_parameter_is_given_once(context: Context) -> None:
+    text = book("lr = 0.5\ndepth = 1", "print(lr)")
+    body = job(notebook=named("a.ipynb", text), parameters={"lr": 1}, sweep=SweepIn(space=GRID))
+    with pytest.raises(InvalidInput) as refused:
+        JobService(context).submit(STUDENT1, body)
+    assert refused.value.message == "lr is a parameter of the sweep and of the job."
+
+
+def test_trials_are_shown_with_what_they_have_reported(context: Context) -> None:
+    made = submitted(context, objective="loss")
+    folder = started(context, made)
+    add_trials(folder, [trial(1, TrialState.RUNNING), trial(2, TrialState.RUNNING)])
+    add_trials(folder, [trial(1, TrialState.SUCCEEDED, loss=0.5, accuracy=0.9)])
+    add_trials(folder, [trial(3, TrialState.SUCCEEDED, loss=0.25)])
+    with (folder / TRIALS).open("a") as file:
+        file.write('{"number": 4, "state": "odd"}\nnonsense\n[]\n')
+    found = TrialService(context).trials(STUDENT1, made)
+    assert [(one.number, one.state) for one in found.trials] == [
+        (1, "succeeded"),
+        (2, "running"),
+        (3, "succeeded"),
+        (4, "waiting"),
+    ]
+    assert found.trials[2].values == {"lr": 0.01, "depth": 2}
+    assert (found.best, found.names) == (3, ["loss", "accuracy"])
+    assert trials_csv(found).splitlines()[:2] == [
+        "trial,lr,depth,state,seconds,loss,accuracy,message",
+        "1,0.1,2,succeeded,2.5,0.5,0.9,",
+    ]
+
+
+def test_an_objective_that_no_trial_reports_is_told(context: Context) -> None:
+    made = submitted(context, objective="loss")
+    folder = started(context, made)
+    add_trials(folder, [trial(1, TrialState.SUCCEEDED)])
+    told = TrialService(context).trials(STUDENT1, made)
+    assert told.note == (
+        "No trial has reported loss: call carrel.report('loss', value) in the notebook."
+    )
+    add_trials(folder, [trial(2, TrialState.SUCCEEDED, loss=float("nan"))])
+    told = TrialService(context).trials(STUDENT1, made)
+    assert told.note == "No trial has reported a number as loss."
+    assert (told.best, told.trials[1].reported) == (None, {"loss": None})
+
+
+def test_trials_of_other_people_and_of_plain_jobs_are_not_found(context: Context) -> None:
+    with pytest.raises(NotFound):
+        TrialService(context).trials(STUDENT2, submitted(context))
+    plain = JobService(context).submit(STUDENT1, job(devices=0)).id
+    with pytest.raises(NotFound, match="is no sweep"):
+        TrialService(context).trials(STUDENT1, plain)
+
+
+def test_a_resumed_sweep_finds_the_trials_that_have_succeeded(context: Context) -> None:
+    made = submitted(context)
+    folder = started(context, made)
+    add_trials(folder, [trial(1, TrialState.SUCCEEDED), trial(2, TrialState.FAILED)])
+    store, now = context.store, context.clock()
+    cause = Cause(code=CauseCode.CELL_ERROR, message="1 of 4 trials failed.")
+    store.apply(made, lifecycle.stop, State.FAILED, cause, now=now)
+    lease = store.request(made).lease
+    assert lease is not None
+    store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=now)
+    again = Resumption(context).resume(STUDENT1, made, ResumeIn()).request
+    assert again is not None
+    assert earlier_trials(context, store.request(again.id), before=1) == folder
+    edited = ResumeIn(notebook=book("lr = 0.5\ndepth = 1", "print(lr + depth)"))
+    other = Resumption(context).resume(STUDENT1, made, edited).request
+    assert other is not None
+    assert earlier_trials(context, store.request(other.id), before=1) is None
+    with pytest.raises(InvalidInput, match="is a sweep"):
+        Resumption(context).resume(STUDENT1, made, ResumeIn(from_cell=1))
