@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
+from .....courses.manual_grading.service import numbers_of
 from .....courses.roster.access import GRADERS
 from ....errors import NotFound
 from ....schemas.names import USER_LENGTH
@@ -49,6 +50,7 @@ def student(
         place=web.courses.administration.show(who, course),
         person=person,
         grade=found.grades[here] if here is not None else None,
+        manual=numbers_of(found.course, found.assignment, found.grades).get(person),
         receipts=receipts,
         before=names[here - 1] if here else "",
         after=names[here + 1] if here is not None and here + 1 < len(names) else "",

@@ -72,6 +72,12 @@ def location(answer: httpx.Response) -> str:
     return str(answer.headers["location"])
 
 
+def test_the_page_of_a_student_leads_to_the_points_of_a_person(graded: Site) -> None:
+    page = shown(graded.page(TEACHER).get(f"{PREFIX}course/cs101/grading/ps1/student/ben"))
+    assert f'href="{BEN}" id="manual">Grade by hand</a>' in page
+    assert ">Notebook</th>" not in page  # there is one only
+
+
 def test_a_class_is_graded_cell_by_cell(graded: Site, tmp_path: Path) -> None:
     assert location(graded.page(TEACHER).get(MANUAL)) == ADA
     page = shown(graded.page(TEACHER).get(ADA))
