@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jinja2 import TemplateError, pass_context
+from jinja2 import BytecodeCache, TemplateError, pass_context
+from jinja2.bccache import Bucket
 from jinja2.runtime import Context
 from markupsafe import Markup
 from nbformat import NotebookNode
@@ -32,6 +33,25 @@ _INVALID = (
 )
 
 
+class CompiledTemplates(BytecodeCache):
+    """The templates of nbconvert, compiled once: each exporter has an environment of its own."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill a bucket, if its template has been compiled."""
+        if found := self._codes.get(bucket.key):
+            bucket.bytecode_from_string(found)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a template that has just been compiled."""
+        self._codes[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = CompiledTemplates()
+
+
 def notebook_page(
     name: str, content: bytes, theme: Theme, nonce: str = "", *, anchor: CellAnchor | None = None
 ) -> str:
@@ -55,6 +75,7 @@ def notebook_page(
         )
     exporter = HTMLExporter(template_name="basic", sanitize_html=False)  # type: ignore[no-untyped-call]
     exporter.embed_images = False
+    exporter.environment.bytecode_cache = _COMPILED
     exporter.register_filter("ansi2html", _printed)  # type: ignore[no-untyped-call]
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
     try:
