@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...hub.config.state_folder import StateFolder
-from ...hub.errors import CarrelError
 from ...hub.files.local import INPUT
 from ...hub.files.safe_fs import write_into
 from ...hub.schemas.checks import RESULT, UNSEEN, CheckOrderOut
@@ -26,19 +25,14 @@ from ..notebooks.python_code import parse
 from ..releases.student_version import key_of_visible
 from ..workspace import folder
 from .work_source import verdict_of
-from .worker import grading_tools
+from .worker import grading_tools, run
 
 _NOTHING_SEEN = "This test is hidden: it runs when your work is graded."
 _PASSED = "All checks of this test that you can see passed."
 
 
 def main() -> int:
-    try:
-        check()
-    except CarrelError as error:
-        print(error, flush=True)
-        return 1
-    return 0
+    return run(check)
 
 
 def check() -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -36,8 +37,17 @@ from .work_source import ServiceWorkSource
 
 
 def main() -> int:
+    return run(grade)
+
+
+def run(work: Callable[[], None]) -> int:
+    """Do the work of this process and return its exit status; the log has the reason of a failure.
+
+    Users read the log: warnings of nbgrader and of SQLAlchemy say nothing to them.
+    """
+    warnings.simplefilter("ignore")
     try:
-        grade()
+        work()
     except CarrelError as error:
         print(error, flush=True)
         return 1

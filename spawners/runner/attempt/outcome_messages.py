@@ -200,14 +200,14 @@ def asked_for_input(place: str) -> AttemptOutcome:
 
 def command_succeeded(command: Sequence[str]) -> AttemptOutcome:
     return AttemptOutcome(
-        code=CauseCode.SUCCEEDED, message=f"{quote_command(command)} ran without an error."
+        code=CauseCode.SUCCEEDED, message=f"{_program(command)} ran without an error."
     )
 
 
 def command_failed(command: Sequence[str], status: int, lines: str) -> AttemptOutcome:
     """Return the outcome of a command; status 75 (``EX_TEMPFAIL``) says that it may be retried."""
     how = f"exited with status {status}" if status >= 0 else f"was ended by {describe_exit(status)}"
-    message = f"{quote_command(command)} {how}"
+    message = f"{_program(command)} {how}"
     if "EOFError: EOF when reading a line" in lines:
         message += "; it asks for input, but a job cannot answer: pass an argument instead"
     return AttemptOutcome(
@@ -215,6 +215,12 @@ def command_failed(command: Sequence[str], status: int, lines: str) -> AttemptOu
         message=_short(message),
         details=plain(lines)[-MAX_DETAILS:],
     )
+
+
+def _program(command: Sequence[str]) -> str:
+    """A command as its owner gave it; users know no command of Carrel's own programs."""
+    own = list(command[1:3]) == ["-P", "-m"] and "".join(command[3:4]).startswith("carrel.")
+    return "Carrel's program" if own else quote_command(command)
 
 
 def quote_command(command: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from carrel.spawners.runner.attempt.memory import KillCounter
 from carrel.spawners.runner.attempt.outcome_messages import (
     cell_error,
     command_failed,
+    command_succeeded,
     out_of_memory,
     out_of_system_memory,
 )
@@ -73,3 +74,11 @@ def test_a_kill_by_the_system_says_what_the_kernel_has_counted(
 def test_a_command_that_exits_with_the_status_for_a_temporary_failure_may_be_retried() -> None:
     assert command_failed(("sync",), 75, "").code == "temporary_failure"
     assert command_failed(("sync",), 74, "").code == "command_failed"
+
+
+def test_a_command_is_quoted_unless_it_is_one_of_carrels_own() -> None:
+    own = ("python", "-P", "-m", "carrel.courses.grading_runs.worker")
+    assert command_succeeded(own).message == "Carrel's program ran without an error."
+    assert command_failed(own, 1, "").message == "Carrel's program exited with status 1"
+    for command in (("python", "-P", "-m", "train"), ("python", "-P", "-m"), ("sync",)):
+        assert command_succeeded(command).message == f"`{' '.join(command)}` ran without an error."

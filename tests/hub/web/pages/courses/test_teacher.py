@@ -209,7 +209,7 @@ def test_an_outage_moves_what_is_due(course: Site) -> None:
 def test_a_course_is_archived_and_restored(course: Site) -> None:
     assert send(course, TEACH, do="archive").status_code == 303
     page = shown(course.page(TEACHER).get(TEACH))
-    assert "and read-only" in page
+    assert "</time> and read-only" in page
     assert 'id="extend"' not in page
     assert "you cannot release assignments" in shown(course.page(TEACHER).get(RELEASE))
     assert send(course, TEACH, do="bring-back").status_code == 303
