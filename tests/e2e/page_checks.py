@@ -55,6 +55,9 @@ _WIDE = """() => {
   });
   return wide + " px: " + out.slice(-3).map((each) => each.outerHTML.slice(0, 120)).join(" | ");
 }"""
+_CUT_OFF = """() => [...document.querySelectorAll(".table-responsive")]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1)
+  .map((each) => `${each.ariaLabel || each.id}: ${each.scrollWidth} of ${each.clientWidth} px`)"""
 _BARE_TIMES = """() => [...document.querySelectorAll("time")]
   .filter((each) => !each.hasAttribute("datetime") || !each.title)
   .map((each) => each.outerHTML)"""
@@ -154,6 +157,7 @@ def in_this_theme(page: Page, name: str, theme: str, rules: Sequence[str] = ()) 
         wrong.append(f"wider than a phone, {wide}")
     _picture(page, f"{name}-phone-{theme}")
     page.set_viewport_size(DESKTOP)
+    wrong += [f"a table wider than a desktop, {each}" for each in page.evaluate(_CUT_OFF)]
     _picture(page, f"{name}-desktop-{theme}")
     return [*wrong, *(f"{theme}: {found}" for found in findings(page, rules) if found.severe)]
 
