@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -20,6 +21,9 @@ BUILD = pytest.StashKey[BackgroundImageBuild]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start the image build of this run, in the process that starts the workers."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell runs commands in the background so; the programs under test would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("dist", "no") == "loadfile" and not hasattr(config, "workerinput"):
         build = config.stash[BUILD] = BackgroundImageBuild()
         config.option.testrunuid = build.run

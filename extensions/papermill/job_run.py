@@ -75,8 +75,8 @@ class JobRun:
         """
         with self.client, _terminated_as_exit():
             job = self.client.submit(self.body)
-            manager.say(f"Submitted {job.id} to {self.client.site.base}")
             try:
+                manager.say(f"Submitted {job.id} to {self.client.site.base}")
                 ended = self._follow(job, manager)
             except Unavailable as error:
                 raise Unavailable(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbformat.reader import NotJSONError
 
 from .support import Installation
 
@@ -51,6 +52,14 @@ def start(site: Installation, folder: Path, *words: str, **more: str) -> subproc
 
 def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)
+
+
+def streamed(path: Path) -> list[str]:
+    """``shown`` of a notebook that papermill writes meanwhile; empty while it has no whole one."""
+    try:
+        return shown(read(path))
+    except (FileNotFoundError, NotJSONError):
+        return []
 
 
 def shown(notebook: Any) -> list[str]:

@@ -295,8 +295,7 @@ class TestDown:
             store.launch(lease.id, now=3.0)
             store.apply_to_lease(lease.id, lifecycle.start, Handle(pid=1, started_at=1.0), now=4.0)
         environment = {"CARREL_LEASE": lease.id, "CARREL_STATE": str(installed.root)}
-        # Processes of a test run in the background inherit that SIGINT is ignored.
-        command = ("env", "--default-signal=INT", "sleep", "600")
+        command = ("sleep", "600")
         with subprocess.Popen(command, env={**os.environ, **environment}) as process:
             # During exec, /proc shows no environment.
             proc = Path(f"/proc/{process.pid}")
