@@ -108,13 +108,14 @@ class JobController:
         )
 
     def not_started(
-        self, lease: LeaseRecord, request: RequestRecord, status: AttemptStatus
+        self, lease: LeaseRecord, request: RequestRecord, seen: float, status: AttemptStatus
     ) -> None:
         """Requeue or fail a ``starting`` job that has no process.
 
         The service was killed before the fork, or the runner ended before its first report.
 
         Args:
+            seen: the last sign of life that the service saw.
             status: what the engine knows about the end.
         """
         why = status.cause.message if status.cause else status.lost
@@ -124,7 +125,8 @@ class JobController:
         if missing is not None and missing.end is not None:
             why, rank = member_message(missing, missing.end.message), missing.rank
         tail = self.log_tail(request, lease, rank)
-        requeue_or_fail(self.context, lease, request, why, tail)
+        until = status.cluster_end(seen)
+        requeue_or_fail(self.context, lease, request, why, tail, until=until)
 
     def collect(self, lease: LeaseRecord, request: RequestRecord) -> float:
         """Store the journaled events that the attempt could not deliver.

@@ -3,7 +3,7 @@
 Each cycle reads the store again and closes the gap between the stored and the real state. A
 service that was killed anywhere in a cycle does the same after its restart:
 
-1. reconcile  read the status of every lease from the backend; renew, end, lose or return it
+1. reconcile  read the status of every lease from the backend; renew, charge, end, lose or return it
 2. limits     stop requests past their time limit, grace period or claim window
 3. decide     snapshot → plan → leases, and preemption notices
 4. act        start granted jobs, stop stopping requests, ask JupyterHub for unattended sessions
@@ -54,7 +54,6 @@ from .utilization import UtilizationSampler
 
 log = logging.getLogger(__name__)
 
-CHARGE_EVERY = 60.0
 BUDGETS_EVERY = 5.0
 INVENTORY_EVERY = 10.0
 PROCESS_CLEANUP_EVERY = 5.0
@@ -302,8 +301,6 @@ class Loop:
     # -- periodic duties ------------------------------------------------------------------
 
     def _run_duties(self, now: float) -> None:
-        if self._memory.due("charge", CHARGE_EVERY, now):
-            self._store.charge(now=now)
         if self._memory.due(_INVENTORY, INVENTORY_EVERY, now):
             self._once(_INVENTORY, self.inventory)
         if self._memory.due(_PROCESS_CLEANUP, PROCESS_CLEANUP_EVERY, now):

@@ -1,7 +1,7 @@
 """Close the gap between the stored state of each lease and its processes.
 
 The backend reports the status of every attempt. An end, a loss or a start that failed is stored;
-the lease of a live attempt is renewed.
+the lease of a live attempt is renewed and charged.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS = 30.0
 RENEW_EVERY = 5.0
 """Seconds between two stored renewals; the loop remembers newer signs of life."""
+CHARGE_EVERY = 60.0
 _REQUEUED = "The cluster has queued its job again, although it had started."
 
 
@@ -60,9 +61,12 @@ class Reconciler:
             handles |= self._gangs.handles(lease, request, self._memory.handles)
         trusted = {lease.id for lease, request in running if request.trusted}
         backend = self._context.backend
+        asked = max(now, self._context.clock())
         statuses = backend.status(handles, trusted=trusted) if handles else {}
         # A slow engine answers seconds later, and an attempt may have ended meanwhile.
         now = max(now, self._context.clock())
+        alive = _signs_of_life({lease.id: statuses[lease.id] for lease, _ in running}, asked)
+        self._memory.seen |= alive
         changed = self._postpone(running, statuses, now)
         for lease, request in running:
             if lease.id in busy and statuses[lease.id].life is ProcessState.DEAD:
@@ -73,7 +77,8 @@ class Reconciler:
                 changed |= self._reconcile_lease(lease, request, statuses[lease.id], now)
             except StaleEpoch:
                 changed = True  # The lease was changed meanwhile; the next cycle reads it again.
-        self._renew(pairs, now)
+        self._renew(pairs, alive, now)
+        self._charge(pairs, alive, now)
         return changed
 
     def _postpone(self, running: Pairs, statuses: Mapping[str, AttemptStatus], now: float) -> bool:
@@ -99,7 +104,7 @@ class Reconciler:
             starts |= dict.fromkeys(waiting, now)
         self._memory.postponed = bool(starts)
         if starts:
-            self._store.postpone(starts, now=now, until=now + LEASE_SECONDS)
+            self._store.postpone(starts, until=now + LEASE_SECONDS)
         return self._context.plan_cache.publish_cluster_waits(waiting.values())
 
     def _reconcile_lease(
@@ -122,10 +127,10 @@ class Reconciler:
         session = request.kind is Kind.SESSION
         match request.state:
             case State.STARTING if session:
-                if not self._sessions.not_started(lease, request):
+                if not self._sessions.not_started(lease, request, status.cluster_end(seen)):
                     return False
             case State.STARTING:
-                self._jobs.not_started(lease, request, status)
+                self._jobs.not_started(lease, request, seen, status)
             case State.RUNNING if session:
                 if not self._sessions.died(lease, request, status.end(seen), status.cause):
                     return False
@@ -158,7 +163,6 @@ class Reconciler:
     def _alive(
         self, lease: LeaseRecord, request: RequestRecord, status: AttemptStatus, now: float
     ) -> bool:
-        self._memory.seen[lease.id] = now
         starting = request.state is State.STARTING and request.kind is Kind.SESSION
         if starting and status.handle and not self._context.spawner_listeners.attached(request.id):
             # JupyterHub died between the fork and the report: the process is adopted.
@@ -166,13 +170,14 @@ class Reconciler:
             return True
         return False
 
-    def _renew(self, pairs: Pairs, now: float) -> None:
+    def _renew(self, pairs: Pairs, alive: Mapping[str, float], now: float) -> None:
         seen = self._memory.seen
         overdue = [
             lease.id
             for lease, request in pairs
             if lease.state is LeaseState.LIVE
             and request.state in MAY_RUN
+            and lease.id not in alive
             and max(lease.expires_at, seen.get(lease.id, 0.0) + LEASE_SECONDS) < now
         ]
         if overdue:
@@ -181,10 +186,29 @@ class Reconciler:
         if not self._memory.due("renew", RENEW_EVERY, now):
             return
         # The service itself holds a lease that is granted and not launched yet.
-        held = [lease.id for lease, request in pairs if request.state is State.GRANTED]
-        alive = [lease_id for lease_id, at in seen.items() if at == now]
-        if held or alive:
-            self._store.renew([*held, *alive], now=now, until=now + LEASE_SECONDS)
+        signs = {lease.id: now for lease, request in pairs if request.state is State.GRANTED}
+        signs |= alive
+        if signs:
+            self._store.renew(signs, until=now + LEASE_SECONDS)
+
+    def _charge(self, pairs: Pairs, alive: Mapping[str, float], now: float) -> None:
+        """Charge what runs up to its last stored sign of life.
+
+        Not what is still starting, which costs nothing if it never runs, and not what a cluster
+        says nothing about, since its start may not be known yet.
+        """
+        if self._memory.due("charge", CHARGE_EVERY, now):
+            ran = [lease.id for lease, _ in pairs if lease.handle is not None]
+            self._store.charge([lease_id for lease_id in ran if lease_id in alive], now=now)
+
+
+def _signs_of_life(statuses: Mapping[str, AttemptStatus], asked: float) -> dict[str, float]:
+    """Return the last time at which each live attempt is known to have run."""
+    return {
+        lease_id: asked if status.seen_at is None else min(status.seen_at, asked)
+        for lease_id, status in statuses.items()
+        if status.life is ProcessState.ALIVE and not status.waiting
+    }
 
 
 def _wait(request: RequestRecord, status: AttemptStatus) -> Wait:

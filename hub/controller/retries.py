@@ -29,13 +29,23 @@ ENGINE_AWAY = "engine_away"
 
 
 def requeue_or_fail(
-    context: Context, lease: LeaseRecord, request: RequestRecord, why: str, details: str = ""
+    context: Context,
+    lease: LeaseRecord,
+    request: RequestRecord,
+    why: str,
+    details: str = "",
+    *,
+    until: float = 0.0,
 ) -> None:
     """Requeue a request whose attempt did not start, or fail it after ``MAX_ATTEMPTS``.
 
     A job has a back-off before its next attempt; a session has none, since its user is waiting.
+
+    Args:
+        until: the end of its charge, if a cluster took its devices; by default it costs nothing.
     """
     now = context.clock()
+    until = min(now, until)
     failed_starts = _failed_starts(context, request)
     try:
         if failed_starts < MAX_ATTEMPTS and not _is_halted(request):
@@ -53,7 +63,7 @@ def requeue_or_fail(
                 lifecycle.give_back,
                 cause,
                 now=now,
-                charge_until=lease.granted_at,
+                charge_until=until,
                 not_before=now + delay if delay else None,
             )
         else:
@@ -63,9 +73,7 @@ def requeue_or_fail(
                 details=details,
             )
             context.store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
-            context.store.apply_to_lease(
-                lease.id, lifecycle.finish, now=now, charge_until=lease.granted_at
-            )
+            context.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=until)
     except StaleEpoch:
         log.info("%s changed its state meanwhile", lease.id)
     context.notifier.notify()

@@ -29,8 +29,11 @@ class SessionController:
 
     context: Context
 
-    def not_started(self, lease: LeaseRecord, request: RequestRecord) -> bool:
+    def not_started(self, lease: LeaseRecord, request: RequestRecord, until: float) -> bool:
         """Requeue or fail a ``starting`` session without a process, after a grace period.
+
+        Args:
+            until: the end of its charge.
 
         Returns:
             whether anything changed.
@@ -40,7 +43,8 @@ class SessionController:
         patience = LAUNCH_GRACE if c.spawner_listeners.attached(request.id) else UNATTENDED_GRACE
         if since < patience:
             return False
-        requeue_or_fail(c, lease, request, "JupyterHub could not start the session's server.")
+        why = "JupyterHub could not start the session's server."
+        requeue_or_fail(c, lease, request, why, until=until)
         return True
 
     def died(

@@ -138,7 +138,10 @@ class AttemptStatus:
         lost: why it ended, as a sentence, where it may be started again: its node failed.
         waiting: why it has not started yet, as a sentence, on an engine with a queue of its own.
         expected_at: when that engine expects its start.
-        started_at, ended_at: when its devices were taken and free again, on such an engine.
+        started_at, ended_at: when its devices were taken and free again, on such an engine; an end
+            of 0 if it never took them.
+        seen_at: until when it certainly had them, on such an engine, whose answer may be older
+            than the question; None if it was seen alive after the question.
     """
 
     life: ProcessState
@@ -149,11 +152,16 @@ class AttemptStatus:
     waiting: str = ""
     expected_at: float | None = None
     started_at: float | None = None
+    seen_at: float | None = None
     ended_at: float | None = None
 
     def end(self, *signs: float) -> float:
         """Return when it ended: as the engine says, else its last sign of life."""
         return max(signs) if self.ended_at is None else self.ended_at
+
+    def cluster_end(self, *signs: float) -> float:
+        """Return ``end`` for devices that a cluster took; 0 if none did, and nothing is charged."""
+        return 0.0 if self.started_at is None else self.end(*signs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

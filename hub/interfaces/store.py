@@ -258,21 +258,21 @@ class Store(
     def lease_of_token(self, token_hash: str) -> LeaseRecord:
         """Return the lease whose attempt has this token. Raises NotFound."""
 
-    def postpone(self, starts: Mapping[str, float], *, now: float, until: float) -> None:
-        """Move the start of live leases, of which nothing was charged, and renew them.
+    def postpone(self, starts: Mapping[str, float], *, until: float) -> None:
+        """Move the start of live leases, of which nothing was charged, and renew them from there.
 
         The charge and the time limit of a lease count from its start. An engine with a queue of
         its own takes the devices of a lease later than it was granted.
         """
 
-    def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
-        """Record a heartbeat: ``seen_at = now``, ``expires_at = until``, suspect → live."""
+    def renew(self, signs: Mapping[str, float], *, until: float) -> None:
+        """Record signs of life as ``seen_at``: ``expires_at = until``, suspect → live."""
 
     def suspect(self, lease_ids: Sequence[str]) -> None:
         """Mark live leases as suspect, because their heartbeat is missing."""
 
-    def charge(self, *, now: float) -> None:
-        """Charge every live lease up to its ``seen_at`` in the ledger."""
+    def charge(self, lease_ids: Sequence[str], *, now: float) -> None:
+        """Charge live leases up to their ``seen_at`` in the ledger."""
 
     def clock_offset(self) -> ClockOffset | None:
         """Return the clock offset of the previous service process; None on a new site."""

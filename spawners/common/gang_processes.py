@@ -26,18 +26,22 @@ def gang_status(members: Sequence[AttemptStatus]) -> AttemptStatus:
             waiting=waiting.waiting if waiting else "",
             expected_at=waiting.expected_at if waiting else None,
             started_at=_first(member.started_at for member in members),
+            seen_at=_last(member.seen_at for member in members),
         )
     life = ProcessState.UNKNOWN if ProcessState.UNKNOWN in lives else ProcessState.DEAD
-    ended = [member.ended_at for member in members if member.ended_at is not None]
     return AttemptStatus(
         life=life,
         started_at=_first(member.started_at for member in members),
-        ended_at=max(ended, default=None),
+        ended_at=_last(member.ended_at for member in members),
     )
 
 
 def _first(times: Iterable[float | None]) -> float | None:
     return min((at for at in times if at is not None), default=None)
+
+
+def _last(times: Iterable[float | None]) -> float | None:
+    return max((at for at in times if at is not None), default=None)
 
 
 def members_in(lease_id: str, surveys: Mapping[str, Collection[str] | None]) -> list[str]:

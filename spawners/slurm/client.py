@@ -292,7 +292,9 @@ class SlurmClient:
         return answer.out
 
     def _list_jobs(self) -> tuple[SlurmJob, ...]:
-        return tuple(map(SlurmJob.from_squeue, self._listed("jobs", "squeue", "--json", "--all")))
+        asked = time.time()
+        found = self._listed("jobs", "squeue", "--json", "--all")
+        return tuple(SlurmJob.from_squeue(each, listed_at=asked) for each in found)
 
     def _list_nodes(self) -> tuple[SlurmNode, ...]:
         return tuple(map(SlurmNode.from_json, self._listed("nodes", "sinfo", "--json")))

@@ -118,7 +118,9 @@ class SlurmJob:
 
     Attributes:
         state: in capitals, such as RUNNING.
-        submitted_at, started_at, ended_at: of a pending job, the start is Slurm's estimate.
+        submitted_at, started_at, ended_at: of a pending job, the start is Slurm's estimate; of a
+            running one, the end is that of its time limit.
+        listed_at: when Slurm was asked; 0 for a job from the accounting.
         minutes: the time limit; infinite for one without.
         exit_code: a wait status of POSIX.
         gres: devices that it has, by type.
@@ -136,9 +138,10 @@ class SlurmJob:
     exit_code: int = 0
     gres: tuple[Gres, ...] = ()
     mark: JobMark | None = None
+    listed_at: float = 0.0
 
     @classmethod
-    def from_squeue(cls, found: Mapping[str, Any]) -> Self:
+    def from_squeue(cls, found: Mapping[str, Any], listed_at: float = 0.0) -> Self:
         """Read one entry of ``squeue --json``, of Slurm 22.05 or a later one."""
         return cls(
             id=int(_number(found["job_id"])),
@@ -152,6 +155,7 @@ class SlurmJob:
             exit_code=_exit_code(found.get("exit_code")),
             gres=parse_gres(",".join(found.get("gres_detail") or ())),
             mark=JobMark.read(str(found.get("name") or ""), str(found.get("comment") or "")),
+            listed_at=listed_at,
         )
 
     @classmethod
@@ -209,6 +213,7 @@ class SlurmJob:
                 waiting=self.why_waiting(),
                 expected_at=(self.started_at or None) if pending else None,
                 started_at=None if pending else self.started_at or None,
+                seen_at=None if pending else self._seen_at(),
             )
         never_ran = not self.node or self.started_at >= self.ended_at > 0
         return AttemptStatus(
@@ -217,8 +222,15 @@ class SlurmJob:
             cause=self._cause(),
             lost=self._loss(),
             started_at=None if never_ran else self.started_at or None,
-            ended_at=None if never_ran else self.ended_at or None,
+            ended_at=0.0 if never_ran else self.ended_at or None,
         )
+
+    def _seen_at(self) -> float:
+        """Return until when it is certainly charged by Slurm: a whole second, as its end will be.
+
+        Slurm charges nothing after the end of a job that is still completing.
+        """
+        return float(math.floor(min(self.listed_at, self.ended_at or math.inf)))
 
     def _exit_status(self) -> int | None:
         if self.state not in ("COMPLETED", "FAILED"):

@@ -709,7 +709,7 @@ class TestLeases:
         lease = running(store, job("a"), "D0")
         store.suspect([lease.id, "j-x.1"])
         assert store.lease(lease.id).state is LeaseState.SUSPECT
-        store.renew([lease.id, "j-x.1"], now=120, until=150)
+        store.renew({lease.id: 120, "j-x.1": 120}, until=150)
         renewed = replace(lease, seen_at=120, expires_at=150)
         assert store.lease(lease.id) == renewed
         assert store.request("j-a").lease == renewed
@@ -717,13 +717,14 @@ class TestLeases:
 
     def test_a_postponed_lease_is_charged_from_its_new_start(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        store.postpone({lease.id: 130, "j-x.1": 130}, now=140, until=170)
+        store.postpone({lease.id: 130, "j-x.1": 130}, until=170)
         assert store.lease(lease.id) == replace(
-            lease, granted_at=130, charged_until=130, seen_at=140, expires_at=170
+            lease, granted_at=130, charged_until=130, seen_at=130, expires_at=170
         )
-        store.charge(now=140)
+        store.renew({lease.id: 140}, until=170)
+        store.charge([lease.id], now=140)
         assert store.charged(["j-a"]) == {"j-a": 10}
-        store.postpone({lease.id: 150}, now=150, until=180)
+        store.postpone({lease.id: 150}, until=180)
         assert store.lease(lease.id).granted_at == 130  # something was charged
 
     def test_a_suspect_lease_still_holds_its_device(self, store: Store) -> None:
@@ -737,7 +738,7 @@ class TestLeases:
         lease = granted(store, job("a"), "D0")
         store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=105)
         before = store.lease(lease.id)
-        store.renew([lease.id], now=120, until=150)
+        store.renew({lease.id: 120}, until=150)
         store.suspect([lease.id])
         assert store.lease(lease.id) == before
 
@@ -751,11 +752,11 @@ class TestLeases:
 class TestCharging:
     def test_charging_continues_where_it_stopped(self, store: Store) -> None:
         lease = running(store, job("a", devices=2), "D0", "D1")
-        store.renew([lease.id], now=110, until=140)
-        store.charge(now=115)
-        store.renew([lease.id], now=120, until=150)
-        store.charge(now=125)
-        store.charge(now=125)
+        store.renew({lease.id: 110}, until=140)
+        store.charge([lease.id], now=115)
+        store.renew({lease.id: 120}, until=150)
+        store.charge([lease.id], now=125)
+        store.charge([lease.id], now=125)
         store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=130)
         store.apply_to_lease(lease.id, lifecycle.finish, now=131, charge_until=130)
         assert charges(store) == [
@@ -793,8 +794,8 @@ class TestCharging:
         store.apply("j-b", lifecycle.stop, State.SUCCEEDED, DONE, now=105)
         store.apply_to_lease(done.id, lifecycle.finish, now=105, charge_until=105)
         ended = store.request("j-b")
-        store.renew([lease.id], now=110, until=140)
-        store.charge(now=110)
+        store.renew({lease.id: 110}, until=140)
+        store.charge([lease.id], now=110)
         offset = ClockOffset(boot="one", seconds=5.0 + step)
         store.move_times(step, offset)
         assert store.clock_offset() == offset
@@ -820,28 +821,28 @@ class TestCharging:
         assert (
             store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=120, charge_until=120) == ended
         )
-        store.charge(now=130)
+        store.charge([lease.id], now=130)
         assert charges(store) == [("j-a.1", 100, 110, 10)]
 
     def test_case_11_a_clock_set_back_charges_nothing_twice(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        store.renew([lease.id], now=110, until=140)
-        store.charge(now=110)
-        store.renew([lease.id], now=50, until=80)
-        store.charge(now=50)
+        store.renew({lease.id: 110}, until=140)
+        store.charge([lease.id], now=110)
+        store.renew({lease.id: 50}, until=80)
+        store.charge([lease.id], now=50)
         assert store.lease(lease.id).charged_until == 110
         (usage,) = store.usage(now=50)
         assert (usage.charged, usage.open) == (10, 0)
-        store.renew([lease.id], now=112, until=140)
-        store.charge(now=112)
+        store.renew({lease.id: 112}, until=140)
+        store.charge([lease.id], now=112)
         store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=60)
         store.apply_to_lease(lease.id, lifecycle.finish, now=60, charge_until=60)
         assert charges(store) == [("j-a.1", 100, 110, 10), ("j-a.1", 110, 112, 2)]
 
     def test_case_11_a_heartbeat_from_the_future_is_not_charged_yet(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        store.renew([lease.id], now=3700, until=3730)
-        store.charge(now=104)
+        store.renew({lease.id: 3700}, until=3730)
+        store.charge([lease.id], now=104)
         assert charges(store) == [("j-a.1", 100, 104, 4)]
 
     def test_case_4_a_repeated_stop_releases_once(self, store: Store) -> None:
@@ -858,8 +859,8 @@ class TestCharging:
         granted(store, job("a"), "D0")
         store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=100)
         lease = running(store, job("b", devices=0))
-        store.renew([lease.id], now=110, until=140)
-        store.charge(now=110)
+        store.renew({lease.id: 110}, until=140)
+        store.charge([lease.id], now=110)
         store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=120, charge_until=120)
         assert store.ledger() == ()
         assert store.usage(now=130) == ()
@@ -867,8 +868,8 @@ class TestCharging:
     def test_usage_includes_unfinished_leases(self, store: Store) -> None:
         store.put_group(replace(LAB, name="cs"))
         first = running(store, job("a", devices=2), "D0", "D1")
-        store.renew([first.id], now=110, until=140)
-        store.charge(now=110)
+        store.renew({first.id: 110}, until=140)
+        store.charge([first.id], now=110)
         store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=120)
         store.apply_to_lease(first.id, lifecycle.finish, now=120, charge_until=120)
         running(store, replace(job("b"), group="cs"), "D0", at=120)

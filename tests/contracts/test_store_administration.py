@@ -174,8 +174,8 @@ class TestRemovedGroups:
 class TestHalting:
     def test_a_halted_attempt_returns_to_its_place_uncharged(self, store: Store) -> None:
         lease = running(store, job("a"), "D0", at=100.0)
-        store.renew([lease.id], now=160.0, until=190.0)
-        store.charge(now=160.0)
+        store.renew({lease.id: 160.0}, until=190.0)
+        store.charge([lease.id], now=160.0)
         store.apply("j-a", lifecycle.halt, FAULT, now=170.0)
         assert store.request("j-a").state is State.STOPPING
         store.apply_to_lease(lease.id, lifecycle.finish, now=171.0, charge_until=170.0)

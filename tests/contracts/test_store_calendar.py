@@ -95,8 +95,8 @@ class TestBudgets:
             below.id, lifecycle.lose, LOST, now=monday + 500, charge_until=monday + 500
         )
         goes_on = running(store, job("c", devices=2), "D0", "D1", at=monday + 1000)
-        store.renew([goes_on.id], now=monday + 1060, until=monday + 1090)
-        store.charge(now=monday + 1060)
+        store.renew({goes_on.id: monday + 1060}, until=monday + 1090)
+        store.charge([goes_on.id], now=monday + 1060)
         # 300 s of the first, 100 s of a subgroup, 60 s of two devices; 540 s of two are to come.
         expected = BudgetBalance(
             group="lab", budget=7200, used=520, running=1080, refills_at=monday + 7 * 86400
@@ -131,8 +131,8 @@ class TestBudgets:
         second = running(store, job("b"), "D1", at=monday - 600)
         used = []
         for now in (monday - 300, monday + 60, monday + 120, monday + 180):
-            store.renew([first.id, second.id], now=now, until=now + 30)
-            store.charge(now=now)
+            store.renew({first.id: now, second.id: now}, until=now + 30)
+            store.charge([first.id, second.id], now=now)
             used.append(store.budgets(now)[0].used)
         assert used == [600, 120, 240, 360]
         store.apply_to_lease(

@@ -40,8 +40,8 @@ from .store_kit import CANCELLED, device, furnish, granted, job, running, sessio
 
 
 def used_until(store: Store, lease_id: str, at: float) -> None:
-    store.renew([lease_id], now=at, until=at + 30)
-    store.charge(now=at)
+    store.renew({lease_id: at}, until=at + 30)
+    store.charge([lease_id], now=at)
 
 
 class TestUsed:
@@ -171,8 +171,8 @@ class TestUsed:
         used_until(store, older.id, 110)
         newer = running(store, job("b"), "D1", at=110)
         for at in range(120, 520, 10):
-            store.renew([newer.id], now=at, until=at + 30)
-            store.charge(now=at)
+            store.renew({newer.id: at}, until=at + 30)
+            store.charge([newer.id], now=at)
         found = store.used_requests(LedgerFilter(), now=110, most=2)
         assert [(row.request_id, row.charged) for row in found.rows] == [("j-b", 400), ("j-a", 10)]
 

@@ -157,17 +157,17 @@ class RandomCalls(RuleBasedStateMachine):
             lambda s: s.apply_to_lease(lease, lifecycle.lose, DEAD, now=now, charge_until=upto)
         )
 
-    @rule(leases=st.lists(LEASES, max_size=3), now=TIMES)
-    def renew(self, leases: list[str], now: float) -> None:
-        self.call(lambda s: s.renew(leases, now=now, until=now + 30))
+    @rule(signs=st.dictionaries(LEASES, TIMES, max_size=3), now=TIMES)
+    def renew(self, signs: dict[str, float], now: float) -> None:
+        self.call(lambda s: s.renew(signs, until=now + 30))
 
     @rule(leases=st.lists(LEASES, max_size=2))
     def suspect(self, leases: list[str]) -> None:
         self.call(lambda s: s.suspect(leases))
 
-    @rule(now=TIMES)
-    def charge(self, now: float) -> None:
-        self.call(lambda s: s.charge(now=now))
+    @rule(leases=st.lists(LEASES, max_size=3), now=TIMES)
+    def charge(self, leases: list[str], now: float) -> None:
+        self.call(lambda s: s.charge(leases, now=now))
 
     @rule(lease=LEASES, seqs=st.lists(st.integers(1, 4), max_size=3), at=TIMES)
     def report(self, lease: str, seqs: list[int], at: float) -> None:

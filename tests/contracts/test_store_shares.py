@@ -53,8 +53,8 @@ class TestUse:
         fading.put_group(replace(LAB, name="cs"))
         lease = running(fading, job("a", devices=2), "D0", "D1", at=0)
         for now in (60.0, 120.0, 1000.0):
-            fading.renew([lease.id], now=now, until=now + 30)
-            fading.charge(now=now)
+            fading.renew({lease.id: now}, until=now + 30)
+            fading.charge([lease.id], now=now)
         fading.apply_to_lease(lease.id, lifecycle.lose, LOST, now=1300, charge_until=1300)
         other = running(fading, replace(job("b", owner="bob"), group="cs"), "D0", at=1300)
         fading.apply_to_lease(other.id, lifecycle.lose, LOST, now=5000, charge_until=5000)
@@ -75,8 +75,8 @@ class TestUse:
     def test_a_credit_removes_the_usage(self, fading: Store) -> None:
         lease = running(fading, job("a"), "D0", at=0)
         for now in (60.0, 120.0):
-            fading.renew([lease.id], now=now, until=now + 30)
-            fading.charge(now=now)
+            fading.renew({lease.id: now}, until=now + 30)
+            fading.charge([lease.id], now=now)
         assert fading.snapshot(130).use != ()
         fading.apply(
             "j-a", lifecycle.halt, Cause(code=CauseCode.DEVICE_FAULT, message="It failed."), now=130

@@ -28,8 +28,8 @@ def state(tmp_path: Path) -> Path:
 
 def _lives(store: Store) -> None:
     done = running(store, job("done", devices=2), "D0", "D1", at=100.0)
-    store.renew([done.id], now=105.0, until=135.0)
-    store.charge(now=106.0)
+    store.renew({done.id: 105.0}, until=135.0)
+    store.charge([done.id], now=106.0)
     store.apply("j-done", lifecycle.stop, State.SUCCEEDED, DONE, now=110.0)
     store.apply_to_lease(done.id, lifecycle.finish, now=111.0, charge_until=110.5)
 
@@ -45,8 +45,8 @@ def _lives(store: Store) -> None:
 
     one = running(store, job("one"), "D0", at=140.0)
     running(store, job("cpu", devices=0), at=140.0)
-    store.renew([one.id], now=150.0, until=180.0)
-    store.charge(now=150.0)
+    store.renew({one.id: 150.0}, until=180.0)
+    store.charge([one.id], now=150.0)
     granted(store, job("two"), "D1", at=141.0)
     store.submit(job("waits"), 142.0)
 

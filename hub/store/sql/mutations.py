@@ -262,9 +262,7 @@ def _add_transition_events(connection: Connection, step: Transition) -> None:
         connection.execute(insert(events), rows)
 
 
-def postpone(
-    connection: Connection, starts: Mapping[str, float], *, now: float, until: float
-) -> None:
+def postpone(connection: Connection, starts: Mapping[str, float], *, until: float) -> None:
     for lease_id, at in starts.items():
         connection.execute(
             update(leases)
@@ -272,15 +270,17 @@ def postpone(
             .where(leases.c.charged_until == leases.c.granted_at)
             .values(granted_at=at, charged_until=at)
         )
-    renew(connection, list(starts), now=now, until=until)
+    renew(connection, starts, until=until)
 
 
-def renew(connection: Connection, lease_ids: Sequence[str], *, now: float, until: float) -> None:
-    connection.execute(
-        update(leases)
-        .where(leases.c.id.in_(lease_ids), leases.c.released_at.is_(None))
-        .values(state=str(LeaseState.LIVE), seen_at=now, expires_at=until)
-    )
+def renew(connection: Connection, signs: Mapping[str, float], *, until: float) -> None:
+    for at in sorted(set(signs.values())):
+        lease_ids = [lease_id for lease_id, seen_at in signs.items() if seen_at == at]
+        connection.execute(
+            update(leases)
+            .where(leases.c.id.in_(lease_ids), leases.c.released_at.is_(None))
+            .values(state=str(LeaseState.LIVE), seen_at=at, expires_at=until)
+        )
 
 
 def suspect(connection: Connection, lease_ids: Sequence[str]) -> None:
@@ -291,9 +291,11 @@ def suspect(connection: Connection, lease_ids: Sequence[str]) -> None:
     )
 
 
-def charge(connection: Connection, *, now: float) -> None:
+def charge(connection: Connection, lease_ids: Sequence[str], *, now: float) -> None:
     # Not past ``now``: a sign of life from a clock that runs ahead is charged once its time comes.
-    due = LEASES.where(leases.c.released_at.is_(None), leases.c.charged_until < now)
+    due = LEASES.where(
+        leases.c.id.in_(lease_ids), leases.c.released_at.is_(None), leases.c.charged_until < now
+    )
     for lease in read_leases(connection, due):
         until = min(lease.seen_at, now)
         after = lifecycle.charged(lease, until)

@@ -246,17 +246,17 @@ class SqlStore(SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules, SqlUti
     def lease_of_token(self, token_hash: str) -> LeaseRecord:
         return self._read(lambda c: queries.lease_of_token(c, token_hash))
 
-    def postpone(self, starts: Mapping[str, float], *, now: float, until: float) -> None:
-        self._write(lambda c: mutations.postpone(c, starts, now=now, until=until))
+    def postpone(self, starts: Mapping[str, float], *, until: float) -> None:
+        self._write(lambda c: mutations.postpone(c, starts, until=until))
 
-    def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
-        self._write(lambda c: mutations.renew(c, lease_ids, now=now, until=until))
+    def renew(self, signs: Mapping[str, float], *, until: float) -> None:
+        self._write(lambda c: mutations.renew(c, signs, until=until))
 
     def suspect(self, lease_ids: Sequence[str]) -> None:
         self._write(lambda c: mutations.suspect(c, lease_ids))
 
-    def charge(self, *, now: float) -> None:
-        self._write(lambda c: mutations.charge(c, now=now))
+    def charge(self, lease_ids: Sequence[str], *, now: float) -> None:
+        self._write(lambda c: mutations.charge(c, lease_ids, now=now))
 
     def clock_offset(self) -> ClockOffset | None:
         return self._read(service_clock.offset)

@@ -67,7 +67,7 @@ def test_a_budget_is_shown_to_its_group_only(world: World) -> None:
     assert shown(world) == (0, runs.seconds, 1000, "")
     world.clock.pass_(100)
     world.settle()
-    world.context.store.charge(now=world.clock())
+    world.context.store.charge([world.lease(runs)], now=world.clock())
     assert shown(world) == (100, runs.seconds - 100, 900, "")
     (for_admin,) = BudgetQueries(
         world.context.store, world.context.clock, Membership.of(world.context)
@@ -96,8 +96,8 @@ def test_users_are_warned_at_80_percent_and_at_the_end(world: World) -> None:
     ):
         world.clock.pass_(seconds)
         (lease,) = world.context.store.leases()
-        world.context.store.renew([lease.id], now=world.clock(), until=world.clock() + 30)
-        world.context.store.charge(now=world.clock())
+        world.context.store.renew({lease.id: world.clock()}, until=world.clock() + 30)
+        world.context.store.charge([lease.id], now=world.clock())
         assert shown(world)[3] == warning
 
 

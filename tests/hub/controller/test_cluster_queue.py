@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from carrel.spawners.fake import FakeBackend
 
 from ..doubles import STUDENT1
 from ..requests.samples import job
-from ..world import World, world
+from ..world import World, charged, world
 
 __all__ = ["world"]
 
@@ -30,9 +31,9 @@ def pending(world: World, made: RequestOut) -> None:
     )
 
 
-def submitted(world: World) -> RequestOut:
+def submitted(world: World, seconds: int = 60) -> RequestOut:
     """Return a job that waits in the queue of the cluster."""
-    made = JobService(world.context).submit(STUDENT1, job(devices=1, seconds=60))
+    made = JobService(world.context).submit(STUDENT1, job(devices=1, seconds=seconds))
     world.settle(2)
     pending(world, made)
     world.settle(2)
@@ -82,8 +83,8 @@ def test_a_job_that_the_cluster_cancelled_in_its_queue_costs_nothing(world: Worl
     made = submitted(world)
     world.clock.pass_(50)
     world.settle()
-    ended(world, made)
-    assert world.see(made).device_seconds < 6
+    ended(world, made, ended_at=0.0)
+    assert world.see(made).device_seconds == 0
 
 
 def test_a_job_whose_node_failed_is_queued_again_with_that_reason(world: World) -> None:
@@ -142,3 +143,67 @@ def test_a_cluster_that_answers_late_is_charged_up_to_the_end_that_it_tells(
     ended(world, made, started_at=began, ended_at=ends, exit_status=0)
     seen = world.see(made)
     assert (seen.state, seen.device_seconds) == ("succeeded", ends - began)
+
+
+def test_an_attempt_that_never_reported_is_charged_as_the_cluster_does(world: World) -> None:
+    made = submitted(world, seconds=600)
+    first = world.lease(made)
+    began = world.clock.now
+    world.backend.cluster[first] = AttemptStatus(life=ProcessState.ALIVE, started_at=began)
+    for _ in range(8):
+        world.clock.pass_(10)
+        world.settle()
+    ended(world, made, started_at=began, ended_at=began + 75, lost="Its node failed.")
+    assert charged(world, made) == 75
+
+
+def test_an_attempt_that_the_accounting_lost_is_charged_to_its_last_sign_of_life(
+    world: World,
+) -> None:
+    made = submitted(world)
+    began = world.clock.now
+    world.backend.cluster[world.lease(made)] = AttemptStatus(
+        life=ProcessState.ALIVE, started_at=began, seen_at=began + 3
+    )
+    world.clock.pass_(10)
+    world.settle()
+    ended(world, made, started_at=began, lost="Slurm's controller crashed.")
+    assert charged(world, made) == 3
+
+
+def test_a_job_is_not_charged_past_the_time_at_which_the_cluster_listed_it(world: World) -> None:
+    made = submitted(world, seconds=600)
+    began = world.clock.now
+    running = AttemptStatus(life=ProcessState.ALIVE, started_at=began)
+    world.backend.cluster[world.lease(made)] = replace(running, seen_at=began)
+    world.settle()
+    world.claim(made)
+    world.report(made, "ended", code="succeeded", message="", details="")
+    world.clock.pass_(70)  # a charge is due, and the list is some seconds old
+    world.backend.cluster[world.lease(made)] = replace(running, seen_at=began + 65)
+    world.settle()
+    assert charged(world, made) == 65
+    ended(world, made, started_at=began, ended_at=began + 66, exit_status=0)
+    assert charged(world, made) == 66
+
+
+def test_nothing_is_charged_before_the_cluster_has_told_the_start(world: World) -> None:
+    made = submitted(world, seconds=600)
+    world.clock.pass_(3)
+    # The runner reports itself while slurmctld is away, and the service starts again.
+    world.backend.silent = True
+    world.claim(made)
+    world.restart()
+    for _ in range(8):
+        world.clock.pass_(10)
+        world.settle()
+    assert charged(world, made) == 0
+    world.backend.silent = False
+    began = world.clock.now - 75
+    world.backend.cluster[world.lease(made)] = AttemptStatus(
+        life=ProcessState.ALIVE, started_at=began
+    )
+    world.settle()
+    world.report(made, "ended", code="succeeded", message="", details="")
+    ended(world, made, started_at=began, ended_at=world.clock.now, exit_status=0)
+    assert charged(world, made) == 75

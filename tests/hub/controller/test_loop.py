@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -450,13 +451,44 @@ def test_case_11_a_clock_that_jumps_back_charges_nothing_twice(world: World) -> 
     made = world.running_job()
     world.clock.pass_(100)
     world.settle()
-    world.context.store.charge(now=world.clock.now)
+    world.context.store.charge([world.lease(made)], now=world.clock.now)
     world.clock.pass_(-3600)
     world.settle()
     world.report(made, "ended", code="succeeded")
     world.backend.end(world.lease(made))
     world.settle()
     assert charged(world, made) == pytest.approx(100)
+
+
+def test_an_attempt_that_starts_for_minutes_and_never_runs_costs_nothing(world: World) -> None:
+    made = JobService(world.context).submit(STUDENT1, job())
+    world.settle()
+    for _ in range(10):
+        world.clock.pass_(15)
+        world.settle()
+    world.backend.end(world.lease(made))
+    world.settle()
+    assert world.lease(made) == f"{made.id}.2"
+    assert charged(world, made) == 0
+
+
+def test_what_a_slow_engine_shows_as_alive_was_so_when_it_was_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = world.running_job()
+    world.clock.pass_(100)
+    answer = FakeBackend.status
+
+    def slow(backend: FakeBackend, *arguments: Any, **more: Any) -> Any:
+        found = answer(backend, *arguments, **more)
+        world.clock.pass_(7)
+        return found
+
+    monkeypatch.setattr(FakeBackend, "status", slow)
+    world.settle()
+    world.backend.end(world.lease(made))
+    world.settle()
+    assert charged(world, made) == 100
 
 
 def test_warm_containers_are_released_before_a_session_starts(world: World) -> None:

@@ -115,8 +115,9 @@ def test_usage_by_group_includes_the_subgroups_that_the_user_may_see(
 
 def test_the_ledger_of_a_group_includes_its_subgroups(department: Context) -> None:
     store, now = department.store, department.clock()
-    store.renew([lease.id for lease in store.leases()], now=now, until=now + 30)
-    store.charge(now=now)
+    live = [lease.id for lease in store.leases()]
+    store.renew(dict.fromkeys(live, now), until=now + 30)
+    store.charge(live, now=now)
     found = reports(department).report(ADMIN, UsageQuery(group="cs"))
     assert {(line.owner, line.group) for line in found.by_group} == {
         ("student1", "cs101"),
@@ -149,8 +150,8 @@ def test_lines_are_the_newest_oldest_first(context: Context) -> None:
     now = context.clock()
     for back in (20, 10, 0):
         live = [lease.id for lease in context.store.leases()]
-        context.store.renew(live, now=now - back, until=now + 30)
-        context.store.charge(now=now - back)
+        context.store.renew(dict.fromkeys(live, now - back), until=now + 30)
+        context.store.charge(live, now=now - back)
     mine = reports(context).report(STUDENT2, UsageQuery(lines=2))
     assert [line.ends_at for line in mine.ledger] == [now - 10, now]
     assert not mine.ledger_complete

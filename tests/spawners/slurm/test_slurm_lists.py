@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import SlurmOptions
 from carrel.hub.records.requests import CauseCode
+from carrel.spawners.common.gang_processes import gang_status
 from carrel.spawners.slurm.client import seconds_of
 from carrel.spawners.slurm.devices import pool_devices
 from carrel.spawners.slurm.job_states import JobMark, SlurmJob, by_lease
@@ -101,7 +104,33 @@ def test_a_job_of_a_failed_node_is_lost_and_not_failed() -> None:
 
 def test_a_job_that_was_cancelled_while_it_waited_has_no_charged_time() -> None:
     status = job(job_state="CANCELLED", nodes="", start_time=150, end_time=150).status()
-    assert (status.started_at, status.ended_at) == (None, None)
+    assert (status.started_at, status.ended_at) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "ends", "seen"),
+    [
+        # As the end that Slurm will tell: no earlier than this whole second.
+        ("RUNNING", 500, 199),
+        ("RUNNING", 0, 199),
+        # Its last processes end, and its node may be away for long.
+        ("COMPLETING", 150, 150),
+        ("PENDING", 500, None),
+    ],
+)
+def test_a_job_is_seen_when_it_was_listed_and_not_after_its_end(
+    state: str, ends: int, seen: float | None
+) -> None:
+    listed = replace(job(job_state=state, end_time=ends), listed_at=199.9)
+    assert listed.status().seen_at == seen
+
+
+def test_a_gang_is_seen_when_its_last_member_was() -> None:
+    lists = [("RUNNING", 120.0), ("COMPLETED", 0.0), ("RUNNING", 130.5)]
+    members = [
+        replace(job(job_state=state, end_time=900), listed_at=at).status() for state, at in lists
+    ]
+    assert gang_status(members).seen_at == 130
 
 
 def test_a_job_that_only_the_accounting_takes_for_running_was_lost_in_a_crash() -> None:

@@ -87,8 +87,8 @@ class TestMetrics:
         store, now = world.service.store, world.context.clock()
         furnish(store)
         lease = running(store, job("a"), "D0", at=now - 600)
-        store.renew([lease.id], now=now, until=now + 30)
-        store.charge(now=now)
+        store.renew({lease.id: now}, until=now + 30)
+        store.charge([lease.id], now=now)
         assert samples(world)["carrel_leases kind=job"] == 1
 
     def test_metrics_need_a_token(self, world: World) -> None:

@@ -38,8 +38,8 @@ def world() -> World:
     made.service.clock = lambda: midnight + 110
     store.note_capacity(midnight - 1000)
     used = running(store, replace(job("a", owner="ada"), group="cs101"), "D0", at=midnight - 100)
-    store.renew([used.id], now=midnight + 100, until=midnight + 130)
-    store.charge(now=midnight + 100)
+    store.renew({used.id: midnight + 100}, until=midnight + 130)
+    store.charge([used.id], now=midnight + 100)
     store.submit(replace(job("b", owner="ben"), group="lab"), midnight + 45)
     store.grant([Start(request_id="j-b", devices=("D1",))], now=midnight + 105, lease_seconds=30)
     return made
@@ -69,7 +69,7 @@ def test_usage_by_model_is_the_sum_of_all_usage(world: World) -> None:
 
 def test_all_sums_of_a_page_are_of_the_same_moment(world: World) -> None:
     began, moments = world.service.clock(), itertools.count(1)
-    world.service.store.renew(["j-a.1", "j-b.1"], now=began, until=began + DAY)
+    world.service.store.renew({"j-a.1": began, "j-b.1": began}, until=began + DAY)
     world.service.clock = lambda: began + 3600 * next(moments)
     page = world.browser("root-oauth").get(f"{PREFIX}usage?whose=all&by=user").text
     (total,) = re.findall(r"([\d.]+) device-hours", page)[:1]

@@ -80,8 +80,8 @@ def charge(
     lease = running(store, new, *(each.id for each in seen), at=at)
     for length in lengths:
         at += length
-        store.renew([lease.id], now=at, until=at + 30)
-        store.charge(now=at)
+        store.renew({lease.id: at}, until=at + 30)
+        store.charge([lease.id], now=at)
     store.apply(new.id, lifecycle.stop, State.CANCELLED, CANCELLED, now=at)
     store.apply_to_lease(lease.id, lifecycle.finish, now=at, charge_until=at)
 
