@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .extensions.runtime.checkpoint import saved as saved
     from .extensions.runtime.progress import progress as progress
     from .extensions.runtime.receipt import receipt as receipt
+    from .extensions.runtime.report import report as report
     from .extensions.sweep import sweep as sweep
     from .extensions.widgets import JobView as JobView
     from .extensions.widgets import PoolView as PoolView
@@ -36,6 +37,7 @@ _MODULES: Final = {
     "sweep": "extensions.sweep",
     "progress": "extensions.runtime.progress",
     "receipt": "extensions.runtime.receipt",
+    "report": "extensions.runtime.report",
     "checkpoint": "extensions.runtime.checkpoint",
     "notice": "extensions.runtime.checkpoint",
     "resume_path": "extensions.runtime.checkpoint",

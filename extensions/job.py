@@ -362,6 +362,19 @@ class Job:
         """Return the files that it has written to ``$CARREL_OUTPUT_DIR``."""
         return [self._file(each) for each in self.client.files(self.id).files]
 
+    def reports(self, *, trial: int = 0) -> dict[str, dict[int, float | None]]:
+        """Return what the job, or a trial of a sweep, has reported by ``carrel.report``.
+
+        >>> pandas.DataFrame(job.reports()).plot()
+
+        Returns:
+            by name the values by step, thinned out to about 500; None for what is no number.
+        """
+        return {
+            each.name: dict(zip(each.steps, each.values, strict=True))
+            for each in self.client.reports(self.id, trial=trial).reports
+        }
+
     def trials(self) -> list[dict[str, Any]]:
         """Return the trials of a sweep, one dictionary each, as ``pandas.DataFrame`` takes them.
 

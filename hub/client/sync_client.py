@@ -138,6 +138,7 @@ class Client:
     output = _blocking(AsyncClient.output)
     files = _blocking(AsyncClient.files)
     trials = _blocking(AsyncClient.trials)
+    reports = _blocking(AsyncClient.reports)
     utilization = _blocking(AsyncClient.utilization)
     file = _blocking_iterator(AsyncClient.file)
 

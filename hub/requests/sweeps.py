@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from ..attempts.notebook_format import is_marimo, read_notebook
+from ..attempts.reports import ReportedSeries, read_reports, thinned
+from ..attempts.spec import REPORTS
 from ..attempts.trials import (
     EARLIER_TRIALS,
     TRIALS,
@@ -16,6 +18,7 @@ from ..attempts.trials import (
     TrialState,
     notebook_name,
     read_trials,
+    reports_name,
     succeeded,
 )
 from ..errors import InvalidInput, NotFound
@@ -25,12 +28,14 @@ from ..records.requests import NewRequest, RequestRecord, SweepOrder
 from ..runtime.context import Context
 from ..scheduling.model.states import TERMINAL
 from ..schemas import JobIn
-from ..schemas.sweeps import SweepIn, TrialOut, TrialsOut
+from ..schemas.sweeps import ReportOut, ReportsOut, SweepIn, TrialOut, TrialsOut
 from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.space_syntax import space_from_json
 from .access import RequestAccess
 
 _WAITING: Final = "waiting"
+MOST_POINTS: Final = 500
+"""Points of a curve."""
 
 
 def with_sweep(request: NewRequest, body: JobIn, notebook: bytes | None) -> NewRequest:
@@ -143,7 +148,7 @@ def attempts_of(record: RequestRecord) -> range:
 
 @dataclass(frozen=True, slots=True)
 class TrialService:
-    """Shows the trials of sweeps."""
+    """Shows the trials of sweeps, and the values that jobs have reported."""
 
     context: Context
 
@@ -186,6 +191,37 @@ class TrialService:
                 if found := read_trials(folder, name):
                     return found
         return {}
+
+    def reports(self, who: Identity, request_id: str, trial: int = 0) -> ReportsOut:
+        """Return what a job has reported, or one trial of a sweep.
+
+        Raises:
+            NotFound: the caller cannot see the job.
+        """
+        record = RequestAccess(self.context.store).visible(who, request_id)
+        name = reports_name(trial) if trial else REPORTS
+        for epoch in attempts_of(record):
+            folder = self.context.files.attempt_folder(record.id, epoch)
+            if found := read_reports(folder, name):
+                return ReportsOut(reports=[_report_out(*each) for each in found.items()])
+        return ReportsOut(reports=[])
+
+
+def _report_out(name: str, series: ReportedSeries) -> ReportOut:
+    finite = [value for value in series.values if math.isfinite(value)]
+    shown = thinned(series, MOST_POINTS)
+    return ReportOut(
+        name=name,
+        steps=list(shown.steps),
+        values=[_finite(value) for value in shown.values],
+        last=_finite(series.last),
+        least=min(finite, default=None),
+        most=max(finite, default=None),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def best_trial(trials: Sequence[TrialOut], order: SweepOrder) -> int | None:

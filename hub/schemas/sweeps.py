@@ -1,4 +1,4 @@
-"""Bodies of sweeps: jobs that run one notebook once for each set of parameters."""
+"""Bodies of reported values and of sweeps, which compare trials by them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,24 @@ class SweepIn(In):
     maximize: Annotated[
         bool, Field(description="Whether the best trial has the largest value.")
     ] = False
+
+
+class ReportOut(Out):
+    """The values that a job has reported under one name, thinned out for a curve."""
+
+    name: str
+    steps: list[int]
+    values: list[float | None]
+    """One for each step; null for one that is no finite number."""
+    last: float | None
+    least: float | None
+    most: float | None
+
+
+class ReportsOut(Out):
+    """What a job has reported by `carrel.report`, in its newest attempt that has."""
+
+    reports: list[ReportOut]
 
 
 class SweepOut(Out):

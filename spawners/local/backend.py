@@ -22,7 +22,17 @@ import psutil
 
 from ...hub.attempts.journal import DISK_FULL, read_journal
 from ...hub.attempts.output_limits import OutputLimits
-from ...hub.attempts.spec import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, AttemptSpec
+from ...hub.attempts.spec import (
+    CLAIM,
+    EVENTS,
+    FILES,
+    LOG,
+    NOTICE,
+    PROGRESS,
+    REPORTS,
+    SAVED,
+    AttemptSpec,
+)
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.interfaces.backend import (
     ActivitySample,
@@ -424,6 +434,7 @@ def job_environment(
         "CARREL_REQUEST": order.request_id,
         "CARREL_OUTPUT_DIR": str(files.resolve()),
         "CARREL_PROGRESS": str(order.folder.resolve() / PROGRESS),
+        "CARREL_REPORTS": str(order.folder.resolve() / REPORTS),
         "CARREL_NOTICE": str(order.folder.resolve() / NOTICE),
         "CARREL_SAVED": str(order.folder.resolve() / SAVED),
         **course_data(state, order.group),

@@ -11,6 +11,7 @@ attempt's folder contains all inputs and results:
     files/         the files that the job keeps: $CARREL_OUTPUT_DIR
     work/          the uploaded folder, if there is one; then it is the working folder
     progress.json  the job's own progress: $CARREL_PROGRESS
+    reports.jsonl  the values that it reports: $CARREL_REPORTS
     notice.json    the preemption notice, if there is one: $CARREL_NOTICE
     saved          touched by the job when its work is saved: $CARREL_SAVED
 

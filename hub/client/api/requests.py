@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 from ...schemas import FilesOut, JobIn, RequestOut, RequestsOut, UtilizationsOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
-from ...schemas.sweeps import TrialsOut
+from ...schemas.sweeps import ReportsOut, TrialsOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
 from ..transport.downloads import LogPart, OutputFile
@@ -164,6 +164,11 @@ class RequestCalls(Connection):
     async def trials(self, request_id: str) -> TrialsOut:
         """Return the trials of a sweep. Raises NotFound if the job is none."""
         return await self._get(f"requests/{segment(request_id)}/trials", TrialsOut)
+
+    async def reports(self, request_id: str, *, trial: int = 0) -> ReportsOut:
+        """Return what a job, or a trial of a sweep, has reported by ``carrel.report``."""
+        query = f"?trial={trial}" if trial else ""
+        return await self._get(f"requests/{segment(request_id)}/reports{query}", ReportsOut)
 
     async def utilization(self, request_id: str) -> UtilizationsOut:
         """Return what the attempts of a request have used over time."""

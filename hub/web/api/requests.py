@@ -22,7 +22,7 @@ from ...schemas import (
 )
 from ...schemas.explanation import WhyOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
-from ...schemas.sweeps import TrialsOut
+from ...schemas.sweeps import ReportsOut, TrialsOut
 from ..dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, SignedIn, Writer
@@ -283,6 +283,19 @@ def read_file(
 def trials(web: Carrel, who: Reader, request_id: RequestId) -> TrialsOut:
     """Every trial with its parameters, its state and the last values that it has reported."""
     return web.trials.trials(who, request_id)
+
+
+@router.get(
+    "/requests/{request_id}/reports", tags=["requests"], summary="The reported values of a job"
+)
+def reports(
+    web: Carrel,
+    who: Reader,
+    request_id: RequestId,
+    trial: Annotated[int, Query(ge=0, le=10**6, description="Of a trial of a sweep.")] = 0,
+) -> ReportsOut:
+    """What the job has reported by `carrel.report`, with at most about 500 points for each name."""
+    return web.trials.reports(who, request_id, trial)
 
 
 @router.post(

@@ -15,6 +15,7 @@ from ....hub.attempts.spec import (
     NOTICE,
     PACKAGES,
     PROGRESS,
+    REPORTS,
     SAVED,
     AttemptSpec,
 )
@@ -38,6 +39,7 @@ _WARM_COMMAND = ("python", "-P", "-m", "carrel.spawners.runner", "--wait", ATTEM
 _PATHS = {
     "CARREL_OUTPUT_DIR": f"{ATTEMPT}/{FILES}",
     "CARREL_PROGRESS": f"{ATTEMPT}/{PROGRESS}",
+    "CARREL_REPORTS": f"{ATTEMPT}/{REPORTS}",
     "CARREL_NOTICE": f"{ATTEMPT}/{NOTICE}",
     "CARREL_SAVED": f"{ATTEMPT}/{SAVED}",
     PACKAGES_VARIABLE: f"{ATTEMPT}/{PACKAGES}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -18,6 +17,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from papermill.log import logger
 
+from ....hub.attempts.reports import read_reports
 from ....hub.attempts.spec import FILES, OUTPUT
 from ....hub.attempts.trials import files_name, notebook_name, reports_name
 from ....hub.messages.units import duration
@@ -180,16 +180,8 @@ class StageRun(NotebookAttempt):
 
     def reported(self) -> dict[str, float]:
         """Return the last value of each name that the cells have reported."""
-        found: dict[str, float] = {}
-        try:
-            text = self.reports.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return found
-        for line in text.split("\n"):
-            with suppress(ValueError, KeyError, TypeError):
-                report = json.loads(line)
-                found[str(report["name"])] = float(report["value"])
-        return found
+        found = read_reports(self.reports.parent, self.reports.name)
+        return {name: series.last for name, series in found.items()}
 
     # -- private --------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ from carrel.hub.schemas import (
 from carrel.hub.schemas.calendar import ReservationOut
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.schemas.images import ImagesOut
+from carrel.hub.schemas.sweeps import ReportsOut, TrialsOut
 from carrel.hub.usage.reports import UsageReports
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.dependencies.context import WebContext
@@ -126,6 +127,8 @@ class FakeService:
         self.outputs: dict[str, tuple[str, bytes]] = {}
         self.inputs: dict[str, bytes] = {}
         self.used: dict[str, list[UtilizationSeriesOut]] = {}
+        self.reported: dict[str, ReportsOut] = {}
+        self.sweeps: dict[str, TrialsOut] = {}
         self.devices: list[DeviceOut] = []
         self.put_out: dict[str, FilesOut] = {}
         self.reasons: dict[str, WhyOut] = {}
@@ -316,6 +319,14 @@ class FakeService:
         self.request(who, request_id)
         return UtilizationsOut(attempts=self.used.get(request_id, []))
 
+    def reports(self, who: Identity, request_id: str, trial: int = 0) -> ReportsOut:
+        self.request(who, request_id)
+        return self.reported.get(request_id, ReportsOut(reports=[]))
+
+    def trials(self, who: Identity, request_id: str) -> TrialsOut:
+        self.request(who, request_id)
+        return self.sweeps[request_id]
+
     def submitted(self, who: Identity, request_id: str) -> bytes:
         self.request(who, request_id)
         if request_id not in self.inputs:
@@ -441,6 +452,7 @@ def with_fakes(web: WebContext, service: FakeService) -> WebContext:
         requests=fake,
         jobs=fake,
         explanations=fake,
+        trials=fake,
         termination=fake,
         attempts=fake,
         sessions=fake,

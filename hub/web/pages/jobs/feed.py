@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
@@ -16,9 +16,11 @@ from starlette.concurrency import run_in_threadpool
 from ....errors import CarrelError
 from ....schemas import EventOut, FilesOut, RequestOut
 from ...dependencies.context import WebContext
+from ...html.curve import Curve
 from ...html.notebook_cells import NotebookCells
 from ...live.sse import ALIVE, message
 from ...security.access import Visitor
+from .report_curves import SingleValue, report_curves
 from .timeline import (
     AttemptTimeline,
     CellTimeline,
@@ -32,7 +34,7 @@ from .trial_view import TrialsView, trials_view
 from .utilization_plots import UtilizationView, utilization_view
 
 _SESSION_PARTS = ("state", "utilization", "facts")
-_PARTS = (*_SESSION_PARTS, "members", "trials", "files")
+_PARTS = (*_SESSION_PARTS, "members", "trials", "reports", "files")
 _log = logging.getLogger(__name__)
 
 
@@ -72,6 +74,15 @@ def trials_of(web: WebContext, visitor: Visitor, request: RequestOut) -> TrialsV
     return trials_view(web.trials.trials(visitor.identity, request.id))
 
 
+def reports_of(
+    web: WebContext, visitor: Visitor, request: RequestOut
+) -> Sequence[Curve | SingleValue]:
+    """Return the values that a job has reported; those of a sweep are in its trials."""
+    if request.kind != "job" or request.lease is None or request.sweep is not None:
+        return ()
+    return report_curves(web.trials.reports(visitor.identity, request.id))
+
+
 def page_values(
     web: WebContext, visitor: Visitor, request: RequestOut, csrf: str
 ) -> dict[str, object]:
@@ -83,6 +94,7 @@ def page_values(
         "followers": followers_of(web, visitor, request),
         "utilization": utilization_of(web, visitor, request),
         "trials": trials_of(web, visitor, request),
+        "reports": reports_of(web, visitor, request),
         "who": visitor.identity,
         "csrf": csrf,
     }

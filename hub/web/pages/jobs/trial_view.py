@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from ....files.trial_table import value_of
 from ....messages import units
 from ....schemas.sweeps import TrialOut, TrialsOut
+from ...html.curve import Curve, number_text
+from .report_curves import best_so_far
 
 SHOWN = 500
 """Trials in the table of the page; the CSV has all."""
+_SHORT = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,7 @@ class TrialsView:
     parameters: Sequence[str]
     names: Sequence[str]
     rows: Sequence[TrialRow]
+    curves: Sequence[Curve] = ()
 
 
 def trials_view(found: TrialsOut) -> TrialsView:
@@ -63,11 +67,12 @@ def trials_view(found: TrialsOut) -> TrialsView:
     return TrialsView(
         summary=f"{total}: {counts}.",
         best=best,
-        objective=f"{found.objective} = {_number(value)}" if best else "",
+        objective=f"{found.objective} = {number_text(value)}" if best else "",
         notes=[*filter(None, [found.note]), *([left_out] if len(found.trials) > SHOWN else [])],
         parameters=found.parameters,
         names=found.names,
         rows=[_row(found, trial) for trial in found.trials[:SHOWN]],
+        curves=[*filter(None, [best_so_far(found)])],
     )
 
 
@@ -77,12 +82,15 @@ def _row(found: TrialsOut, trial: TrialOut) -> TrialRow:
         notebook=bool(trial.notebook),
         best=trial.number == found.best,
         state=trial.state,
-        seconds=units.duration(trial.seconds) if trial.seconds else "",
+        seconds=_time(trial.seconds),
         message=trial.message,
         values=[value_of(trial, name) for name in found.parameters],
-        reported=[_number(trial.reported.get(name)) for name in found.names],
+        reported=[number_text(trial.reported.get(name)) for name in found.names],
     )
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+def _time(seconds: float) -> str:
+    """Return a duration; trials of a sweep may be shorter than a second."""
+    if not seconds:
+        return ""
+    return f"{seconds:.2f} s" if seconds < _SHORT else units.duration(seconds)

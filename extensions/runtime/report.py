@@ -1,0 +1,82 @@
+"""``carrel.report(name, value, step)``: record a value of a job, such as the loss of a step.
+
+It appends a line to the file named by ``CARREL_REPORTS``, which the service reads for the curves of
+the job's page. Outside of a job it only checks its arguments, and it never fails because of the
+file: a report is not worth a failed job.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import warnings
+from typing import Any
+
+VARIABLE = "CARREL_REPORTS"
+LONGEST_NAME = 100
+MOST_BYTES = 16 << 20
+"""The most of one file; what comes later is dropped."""
+
+_told: set[str] = set()
+
+
+def report(name: str, value: Any, step: int | None = None) -> None:
+    """Record a value under a name; prints nothing.
+
+    Args:
+        name: such as ``"loss"``: at most 100 printable characters.
+        value: a number, or something with one, such as an array or a tensor of one element. NaN
+            and infinities are recorded as such.
+        step: such as the number of the epoch, from 0; None for the one after the last report of
+            this name.
+
+    Raises:
+        TypeError, ValueError: an argument is none of these.
+    """
+    line = _line(name, value, step)
+    path = os.environ.get(VARIABLE)
+    if not path:
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(descriptor).st_size + len(line) > MOST_BYTES:
+                _tell(path, f"more than {MOST_BYTES >> 20} MiB were reported")
+            else:
+                os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        _tell(path, str(error.strerror))
+
+
+def _line(name: str, value: Any, step: int | None) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a report is text, not {type(name).__name__}")
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"the name of a report has 1 to {LONGEST_NAME} printable characters")
+    if step is not None and (isinstance(step, bool) or not hasattr(step, "__index__")):
+        raise TypeError(f"the step of a report is a whole number, not {type(step).__name__}")
+    if step is not None and not 0 <= int(step) < 1 << 53:
+        raise ValueError(f"the step of a report is a whole number from 0, not {step}")
+    try:
+        number = float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"the value of a report is one number, not {type(value).__name__}"
+        ) from error
+    found = {
+        "name": name,
+        "value": number if math.isfinite(number) else str(number),
+        "step": None if step is None else int(step),
+        "at": round(time.time(), 3),
+    }
+    return json.dumps(found, ensure_ascii=False).encode() + b"\n"
+
+
+def _tell(path: str, why: str) -> None:
+    if path not in _told:
+        _told.add(path)
+        warnings.warn(f"carrel.report: values are not recorded: {why}", stacklevel=3)

@@ -1,0 +1,44 @@
+"""Curves of what a job has reported by ``carrel.report``, and of the trials of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....schemas.sweeps import ReportsOut, TrialsOut
+from ...html.curve import Curve, curve, number_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleValue:
+    """A name with one value: there is nothing to draw."""
+
+    name: str
+    told: str
+
+
+def report_curves(found: ReportsOut) -> Sequence[Curve | SingleValue]:
+    drawn: list[Curve | SingleValue] = []
+    for number, each in enumerate(found.reports):
+        last = "not a number" if each.last is None else number_text(each.last)
+        told = f"last {last}"
+        made = curve(f"report-{number}", each.name, told, each.steps, each.values)
+        drawn.append(made or SingleValue(name=each.name, told=told))
+    return drawn
+
+
+def best_so_far(found: TrialsOut) -> Curve | None:
+    """Return the best objective after each trial that has ended, in the order of their ends."""
+    ended = sorted(
+        (trial for trial in found.trials if trial.reported.get(found.objective) is not None),
+        key=lambda trial: (trial.at or 0.0, trial.number),
+    )
+    best: list[float] = []
+    for trial in ended:
+        value = trial.reported[found.objective]
+        assert value is not None
+        choose = max if found.maximize else min
+        best.append(choose([*best[-1:], value]))
+    steps = range(1, len(best) + 1)
+    told = f"best so far, {number_text(best[-1])}" if best else ""
+    return curve("best-so-far", found.objective, told, steps, best)

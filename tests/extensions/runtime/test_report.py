@@ -1,0 +1,96 @@
+"""``carrel.report`` appends lines, and refuses what is no value."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import carrel
+from carrel.extensions.runtime import report as module
+from carrel.hub.attempts.reports import ReportedSeries, read_reports, thinned
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CARREL_REPORTS", str(tmp_path / "reports.jsonl"))
+    return tmp_path / "reports.jsonl"
+
+
+def test_values_are_recorded_by_name_and_step(path: Path) -> None:
+    for value in (3, np.float32(0.5), np.array([0.25])):
+        carrel.report("loss", value)
+    carrel.report("accuracy", 0.5, step=10)
+    carrel.report("accuracy", 0.6, step=10)
+    carrel.report("accuracy", float("nan"))
+    found = read_reports(path.parent)
+    assert (found["loss"].steps, found["loss"].values) == ((0, 1, 2), (3.0, 0.5, 0.25))
+    assert found["accuracy"].steps == (10, 11)
+    assert found["accuracy"].values[0] == 0.6
+    assert math.isnan(found["accuracy"].last)
+    assert all(isinstance(json.loads(line), dict) for line in path.read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1, 2), "the name of a report is text, not int"),
+        (("", 2), "the name of a report has 1 to 100 printable characters"),
+        (("a\nb", 2), "printable"),
+        (("loss", "high"), "the value of a report is one number, not str"),
+        (("loss", np.zeros(2)), "the value of a report is one number, not ndarray"),
+        (("loss", 1, 0.5), "the step of a report is a whole number, not float"),
+        (("loss", 1, -1), "the step of a report is a whole number from 0, not -1"),
+    ],
+)
+def test_what_is_no_report_is_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        carrel.report(*arguments)
+
+
+def test_outside_of_a_job_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CARREL_REPORTS", raising=False)
+    carrel.report("loss", 1)
+
+
+def test_a_full_file_is_told_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 80)
+    carrel.report("loss", 1)
+    with pytest.warns(UserWarning, match="values are not recorded"):
+        carrel.report("loss", 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        carrel.report("loss", 3)
+    assert path.stat().st_size <= 80
+
+
+def test_a_file_that_cannot_be_written_fails_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARREL_REPORTS", "/nowhere/at/all")
+    with pytest.warns(UserWarning, match="No such file"):
+        carrel.report("loss", 1)
+
+
+def test_lines_that_are_no_reports_are_left_out(path: Path) -> None:
+    path.write_text('[]\n{}\nx\n{"name": "a", "value": "y", "step": 1}\n{"name": "a", "value": 1, ')
+    assert read_reports(path.parent) == {}
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    assert read_reports(path.parent) == {}
+
+
+@given(st.lists(st.floats(allow_nan=True), min_size=1, max_size=300), st.integers(4, 50))
+def test_a_thinned_series_keeps_its_ends_and_extremes(values: list[float], points: int) -> None:
+    series = ReportedSeries(steps=range(len(values)), values=values)
+    found = thinned(series, points)
+    assert len(found.steps) <= max(points, 2)
+    assert (found.steps[0], found.steps[-1]) == (0, len(values) - 1)
+    finite = [value for value in values if math.isfinite(value)]
+    if finite:
+        assert {min(finite), max(finite)} <= set(found.values)

@@ -1,0 +1,87 @@
+"""Reported values and the trials of a sweep on the page of a job."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from carrel.hub.schemas.sweeps import ReportOut, ReportsOut, SweepOut, TrialOut, TrialsOut
+
+from ...fakes import NOW, PREFIX, World, device, job, lease
+from ...page_checks import check_page, text_of
+
+PAGE = f"{PREFIX}requests/j-aaaaaaaa"
+RUNNING = {"state": "running", "started_at": NOW - 90}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_reported_values_are_drawn_with_a_text_for_those_who_cannot_see(world: World) -> None:
+    world.service.put(job(lease=lease(device()), **RUNNING))
+    loss = ReportOut(
+        name="loss", steps=[0, 5, 10], values=[2.0, None, 0.5], last=0.5, least=0.5, most=2.0
+    )
+    single = ReportOut(name="<b>acc", steps=[0], values=[None], last=None, least=None, most=None)
+    world.service.reported["j-aaaaaaaa"] = ReportsOut(reports=[loss, single])
+    page = world.browser().get(PAGE).text
+    check_page(page)
+    assert "loss from step 0 to 10: last 0.5, from 0.5 to 2." in page
+    assert 'd="M0.00 0.00h.01M1000.00 100.00h.01"' in page
+    assert "&lt;b&gt;acc" in page
+    assert "last not a number" in page
+
+
+def test_a_job_that_reports_nothing_has_no_section_for_it(world: World) -> None:
+    world.service.put(job(lease=lease(device()), **RUNNING))
+    assert "Reported values" not in world.browser().get(PAGE).text
+
+
+def trial(number: int, state: str, **more: object) -> TrialOut:
+    return TrialOut.model_validate(
+        {"number": number, "values": {"lr": number / 10, "name": "<i>"}, "state": state} | more
+    )
+
+
+def test_trials_are_a_table_with_the_best_one_and_links_to_notebooks(world: World) -> None:
+    sweep = SweepOut(
+        trials=3, parallel=1, share=True, trial_seconds=0, objective="loss", maximize=False
+    )
+    world.service.put(job(lease=lease(device()), sweep=sweep, **RUNNING))
+    world.service.sweeps["j-aaaaaaaa"] = TrialsOut(
+        trials=[
+            trial(1, "succeeded", at=5.0, seconds=0.25, reported={"loss": 2.0}, notebook="x"),
+            trial(2, "failed", at=6.0, seconds=700.0, message="error in <cell> 2", notebook="y"),
+            trial(3, "succeeded", at=7.0, seconds=3.0, reported={"loss": 0.5}, notebook="z"),
+        ],
+        parameters=["lr", "name"],
+        names=["loss"],
+        objective="loss",
+        best=3,
+    )
+    page = world.browser().get(PAGE).text
+    check_page(page)
+    said = " ".join(text_of(page).split())
+    assert "3 trials: 2 succeeded, 1 failed. The best one is trial 3 : loss = 0.5" in said
+    rows = re.findall(r"<tr.*?</tr>", page[page.index('id="trials"') :], re.DOTALL)[1:4]
+    assert [" ".join(text_of(row).split()) for row in rows] == [
+        "1 0.1 &lt;i&gt; succeeded 0.25 s 2",
+        "2 0.2 &lt;i&gt; failed 11 min 40 s error in &lt;cell&gt; 2",
+        "3 0.3 &lt;i&gt; succeeded 3.00 s 0.5",
+    ]
+    assert f'href="{PAGE}/notebook?trial=3"' in page
+    assert "loss from step 1 to 2: best so far, 0.5" in page
+    assert "No cell has started yet" not in page
+    table = world.browser().get(f"{PAGE}/trials.csv")
+    assert table.text.splitlines()[0] == "trial,lr,name,state,seconds,loss,message"
+    assert 'filename="j-aaaaaaaa-trials.csv"' in table.headers["content-disposition"]
+
+
+def test_a_trial_that_the_sweep_lacks_is_not_found(world: World) -> None:
+    world.service.put(job(lease=lease(device()), **RUNNING))
+    found = world.browser().get(f"{PAGE}/notebook?trial=3")
+    assert found.status_code == 404
+    assert "j-aaaaaaaa has no trial 3." in found.text
