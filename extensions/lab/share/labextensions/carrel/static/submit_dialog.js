@@ -2,6 +2,15 @@
 
 // Fields of the form by fields of the job, where they differ.
 const FIELDS = { seconds: "time" };
+const UNITS = [["minutes", "m", 60], ["hours", "h", 3600], ["days", "d", 86400]];
+
+// A duration in the form of the command line; a text with a unit of its own, such as 1h30m, stays.
+const duration = (text, unit) => {
+  const number = text.trim().replace(",", ".");
+  if (!/^[0-9]{1,6}(\.[0-9]{1,6})?$/.test(number)) return text;
+  const [, , seconds] = UNITS.find(([, each]) => each === unit);
+  return number.includes(".") ? `${Math.round(Number(number) * seconds)}s` : `${number}${unit}`;
+};
 
 // The form as the user fills it in: `values` are the entries of an earlier, refused attempt.
 const formOf = ({ widgets: { Widget } }, form, values, problem, text) => {
@@ -13,11 +22,12 @@ const formOf = ({ widgets: { Widget } }, form, values, problem, text) => {
     return made;
   };
   const inputs = {};
-  const field = (key, label, input, help = "") => {
+  const field = (key, label, input, help = "", unit = null) => {
     const id = `carrel-form-${key}`;
     input.id = id;
     inputs[key] = input;
-    node.append(add("label", { htmlFor: id, textContent: label }), input);
+    const shown = unit ? add("div", { className: "carrel-pair" }, input, unit) : input;
+    node.append(add("label", { htmlFor: id, textContent: label }), shown);
     if (!help) return;
     node.append(add("p", { id: `${id}-help`, className: "carrel-note", textContent: help }));
     input.setAttribute("aria-describedby", `${id}-help`);
@@ -45,7 +55,10 @@ const formOf = ({ widgets: { Widget } }, form, values, problem, text) => {
   if (form.models.length) {
     field("model", "Model", choice([["any", ""], ...form.models.map((name) => [name, name])], values.model));
   }
-  field("time", "Time limit", add("input", { type: "text", value: values.time }), "30m, 2h, 1h30m; the job is stopped then.");
+  const unit = choice(UNITS.map(([name, key]) => [name, key]), values.unit);
+  unit.setAttribute("aria-label", "Unit of time limit");
+  const time = add("input", { type: "text", inputMode: "decimal", value: values.time });
+  field("time", "Time limit", time, "The job is stopped then.", unit);
   for (const each of form.parameters || []) {
     const entry = values.parameters[each.name] ?? each.shown;
     const key = `parameter-${each.name}`;
@@ -66,6 +79,7 @@ const formOf = ({ widgets: { Widget } }, form, values, problem, text) => {
     devices: inputs.devices.value,
     model: inputs.model ? inputs.model.value : "",
     time: inputs.time.value,
+    unit: unit.value,
     parameters: Object.fromEntries((form.parameters || []).map(({ name }) => [name, inputs[`parameter-${name}`].value])),
   });
   return widget;
@@ -110,7 +124,8 @@ export const submitInDialog = async (libraries, site, path, continues) => {
     group: form.group,
     devices: String(form.session_devices),
     model: form.model || "",
-    time: "1h",
+    time: "1",
+    unit: "h",
     parameters: {},
   };
   let problem = "";
@@ -127,8 +142,10 @@ export const submitInDialog = async (libraries, site, path, continues) => {
       return null;
     }
     values = answer.value;
+    const { unit, ...given } = values;
+    const job = { ...given, time: duration(given.time, unit), model: given.model || null };
     try {
-      return await site.act("submit", { ...values, path, continues, state: state.name, model: values.model || null });
+      return await site.act("submit", { ...job, path, continues, state: state.name });
     } catch (error) {
       problem = error.message;
       focus = FIELDS[error.field] || error.field || "devices";
