@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from ..faults.support import servers
 from .browser import SESSION_MS, Person, another_page, take_picture
+from .classes import the_demo_is_ready
 from .support import Installation, eventually
 from .widget_pages import write_notebook
 
@@ -88,6 +89,13 @@ def test_a_student_goes_from_the_quote_to_a_cpu_session_and_the_claimed_device(
     page.once("dialog", lambda dialog: dialog.accept())
     rows.get_by_role("button", name="Stop").click()
     expect(page.locator("#desk-now")).to_contain_text("You have no session.")
+
+
+def test_a_due_date_is_shown_without_seconds(site: Installation, person: Person) -> None:
+    the_demo_is_ready(site)
+    person.desk()
+    due = person.page.locator("[aria-labelledby=assignments-title] time").first
+    expect(due).to_have_text(re.compile(r"^[^:]*\d{4}[^:]*:\d\d[^:]*$"))
 
 
 def a_session_is_extended_and_stopped(site: Installation, page: Page, gpu: Locator) -> None:

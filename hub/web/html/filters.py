@@ -47,8 +47,8 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
     """Return a ``<time>`` that the script of the page rewrites.
 
     clock: 14:05 (with the day, unless it is today) · seconds: 14:05:07 · day: 24 Nov, 14:05 · date:
-    with year and seconds · coming: 14:05 (in about 2 h), "any moment" when it is due · in: "in
-    about 2 h" · left: counts down · ago: "5 min ago".
+    with year, and with seconds unless they are 0 · coming: 14:05 (in about 2 h), "any moment" when
+    it is due · in: "in about 2 h" · left: counts down · ago: "5 min ago".
     """
     if at is None:
         return Markup("")

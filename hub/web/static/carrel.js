@@ -8,6 +8,7 @@
     day: "numeric", month: "short", hour: "2-digit", minute: "2-digit",
   });
   const full = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "medium" });
+  const wholeMinute = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
 
   const span = (seconds) => {
     const s = Math.max(0, Math.round(seconds));
@@ -38,7 +39,7 @@
       return left === "any moment" ? left : `${shown.clock(at)} (${left})`;
     },
     day: (at) => dayAndClock.format(at),
-    date: (at) => full.format(at),
+    date: (at) => (at.getSeconds() ? full : wholeMinute).format(at),
     in: (at) => {
       const seconds = (at - Date.now()) / 1000;
       return seconds < 5 ? "any moment" : `in about ${span(seconds)}`;
