@@ -177,7 +177,9 @@ def in_containers(
 
 def without_queue(status: AttemptStatus) -> AttemptStatus:
     """Return a status without what only an engine with a queue of its own knows."""
-    return replace(status, waiting="", expected_at=None, started_at=None, ended_at=None)
+    return replace(
+        status, waiting="", expected_at=None, started_at=None, seen_at=None, ended_at=None
+    )
 
 
 def test_the_inventory_has_distinct_devices_and_is_stable(engine: Engine) -> None:
