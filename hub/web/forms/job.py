@@ -23,12 +23,13 @@ from . import fields as forms_fields
 from . import pickers
 from .cron import CronForm
 from .fields import read
+from .sweep import SWEEP_FIELDS, sweep_body
 
 PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "model", "time", "memory", "retries", "after", "labels",
     "kernel", "output", "command", "workdir", "key", "source", "priority", "preemptible",
-    "deadline", "zone", "image", "internet", "nodes",
+    "deadline", "zone", "image", "internet", "nodes", *SWEEP_FIELDS,
 )  # fmt: skip  # the form's fields, by section
 _Value = TypeVar("_Value")
 
@@ -71,6 +72,7 @@ class JobForm:
 
     Attributes:
         nodes: members that run the command together; empty for one.
+        sweep: the values of a sweep; the next five fields are about it, too.
         key: idempotency key, so that sending a form twice submits one job.
         zone: of the deadline.
         source: origin of the notebook: empty for an upload, ``home:PATH``, ``again:ID``.
@@ -99,6 +101,12 @@ class JobForm:
     command: str = ""
     workdir: str = ""
     nodes: str = ""
+    sweep: str = ""
+    parallel: str = ""
+    objective: str = ""
+    goal: str = "smallest"
+    trial_time: str = ""
+    share: str = "yes"
     image: str = ""
     internet: str = "yes"
     source: str = ""
@@ -217,7 +225,11 @@ class JobForm:
                 accepted="Select a Jupyter notebook (.ipynb) or a Python script (.py).",
                 field="notebook",
             )
+        sweep = sweep_body({name: getattr(self, name) for name in SWEEP_FIELDS})
+        devices = read(parsers.devices, self.devices, "devices")
         return {
+            "sweep": sweep,
+            "devices": devices * (sweep.parallel if sweep is not None else 1),
             "notebook": NotebookIn(name=self.notebook.name, content=self.notebook.content),
             "parameters": {
                 **self.carried,

@@ -17,6 +17,7 @@ from ...schemas import JobIn, RequestOut
 from ..dependencies.context import WebContext
 from .job import ChosenNotebook, JobForm
 from .pickers import shown_span
+from .sweep import sweep_texts
 
 HOME = "home:"
 AGAIN = "again:"
@@ -64,10 +65,12 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
             f"{request_id} has members that differ, which this form cannot show.",
             accepted="Run it again unchanged, or submit it with: carrel run --roles FILE.",
         )
+    sweep = job.sweep
+    parallel = sweep.parallel if sweep is not None else 1
     form = JobForm(
         kind="notebook" if job.notebook else "command",
         group=job.group,
-        devices=str(equal.devices if equal else job.devices),
+        devices=str(equal.devices if equal else job.devices // parallel),
         model=job.model or "",
         time=shown_span(job.seconds),
         memory=_size(job.memory_bytes),
@@ -85,6 +88,8 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         internet="yes" if job.internet else "no",
         source=f"{AGAIN}{request_id}",
     )
+    limit = shown_span(sweep.trial_seconds) if sweep is not None else ""
+    form = replace(form, **sweep_texts(sweep, limit))  # type: ignore[arg-type]  # fields of text
     form = _with_job(form, job)
     return replace(form, parameters=_entries(form, job.parameters))
 

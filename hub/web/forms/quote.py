@@ -13,6 +13,7 @@ from ...records.identity import Identity
 from ...schemas import LARGEST, QuoteIn, QuoteOut, most_devices, parsers
 from . import pickers
 from .session import SessionForm
+from .sweep import parallel_trials
 
 _CHOICES = 9
 """No device, and up to eight."""
@@ -55,7 +56,8 @@ def quote_request(fields: Mapping[str, str]) -> QuoteIn:
     else:
         kind, options = "session", SessionForm.filled(fields).options()
         seconds = seconds_of(options.hours)
-    limits = {"devices": max(0, min(options.devices, LARGEST)), "seconds": seconds}
+    devices = max(0, min(options.devices, LARGEST)) * parallel_trials(fields)
+    limits = {"devices": min(devices, LARGEST), "seconds": seconds}
     form = {"kind": kind, "group": fields.get("group", ""), "model": options.model}
     may_be_stopped = fields.get("preemptible") != "no"
     return QuoteIn.model_validate({**form, **limits, "preemptible": may_be_stopped})

@@ -263,6 +263,24 @@ def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) 
     assert body.labels == {"sweep": "7"}  # type: ignore[attr-defined]
 
 
+def test_several_values_make_a_sweep_of_the_job(world: World) -> None:
+    fields = {"group": "cs101", "time": "30m", "devices": "1", "sweep": "lr=0.1,0.2 n=1,2",
+              "parallel": "2", "objective": "loss", "goal": "largest"}  # fmt: skip  # grouped
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 303, answer.text
+    body = world.service.calls[-1][2]
+    assert body.devices == 2  # type: ignore[attr-defined]
+    sweep = body.sweep  # type: ignore[attr-defined]
+    assert sweep.space == {"grid": {"lr": [0.1, 0.2], "n": [1, 2]}}
+    assert (sweep.parallel, sweep.objective, sweep.maximize) == (2, "loss", True)
+    wrong = world.own_page().post(
+        f"{PREFIX}submit", data=fields | {"parallel": "x"}, files=chosen()
+    )
+    assert wrong.status_code == 400
+    assert 'id="parallel-problem"' in wrong.text
+    check_page(wrong.text)
+
+
 def test_internet_access_is_a_choice_on_backends_that_can_block_it(world: World) -> None:
     page, label = world.own_page(), ">Internet<"
     assert label not in page.get(f"{PREFIX}submit").text
