@@ -12,14 +12,18 @@ import math
 import os
 import time
 import warnings
-from typing import Any
+from typing import Any, SupportsFloat
 
 VARIABLE = "CARREL_REPORTS"
 LONGEST_NAME = 100
+MOST_LINES = 100_000
 MOST_BYTES = 16 << 20
 """The most of one file; what comes later is dropped."""
+_CHUNK = 1 << 20
 
 _told: set[str] = set()
+_counted: dict[str, tuple[int, int]] = {}
+"""How many bytes and lines of a file this process has seen."""
 
 
 def report(name: str, value: Any, step: int | None = None) -> None:
@@ -27,8 +31,8 @@ def report(name: str, value: Any, step: int | None = None) -> None:
 
     Args:
         name: such as ``"loss"``: at most 100 printable characters.
-        value: a number, or something with one, such as an array or a tensor of one element. NaN
-            and infinities are recorded as such.
+        value: a real number, or something with one, such as an array or a tensor of one element.
+            NaN and infinities are recorded as such.
         step: such as the number of the epoch, from 0; None for the one after the last report of
             this name.
 
@@ -40,16 +44,33 @@ def report(name: str, value: Any, step: int | None = None) -> None:
     if not path:
         return
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, 0o600)
         try:
-            if os.fstat(descriptor).st_size + len(line) > MOST_BYTES:
-                _tell(path, f"more than {MOST_BYTES >> 20} MiB were reported")
-            else:
-                os.write(descriptor, line)
+            size, lines = _count(descriptor, path)
+            if size + len(line) > MOST_BYTES or lines >= MOST_LINES:
+                _tell(path, f"more than {MOST_LINES:,} values or {MOST_BYTES >> 20} MiB")
+            elif os.write(descriptor, line) < len(line):
+                _tell(path, "the disk is full")
         finally:
             os.close(descriptor)
     except OSError as error:
         _tell(path, str(error.strerror))
+
+
+def _count(descriptor: int, path: str) -> tuple[int, int]:
+    """Return size and number of lines; only what is new since the last call is read."""
+    end = os.fstat(descriptor).st_size
+    size, lines = _counted.get(path, (0, 0))
+    if size > end:  # another file
+        size, lines = 0, 0
+    while size < min(end, MOST_BYTES):
+        part = os.pread(descriptor, _CHUNK, size)
+        if not part:
+            break
+        size, lines = size + len(part), lines + part.count(b"\n")
+    _counted[path] = size, lines
+    return size, lines
 
 
 def _line(name: str, value: Any, step: int | None) -> bytes:
@@ -61,19 +82,31 @@ def _line(name: str, value: Any, step: int | None) -> bytes:
         raise TypeError(f"the step of a report is a whole number, not {type(step).__name__}")
     if step is not None and not 0 <= int(step) < 1 << 53:
         raise ValueError(f"the step of a report is a whole number from 0, not {step}")
-    try:
-        number = float(value.item() if hasattr(value, "item") else value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"the value of a report is one number, not {type(value).__name__}"
-        ) from error
+    number = _number(value)
     found = {
         "name": name,
-        "value": number if math.isfinite(number) else str(number),
+        "value": number if math.isfinite(number) else _NOT_FINITE[str(number)],
         "step": None if step is None else int(step),
         "at": round(time.time(), 3),
     }
     return json.dumps(found, ensure_ascii=False).encode() + b"\n"
+
+
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""As JavaScript writes them: strict JSON has no number for them."""
+
+
+def _number(value: Any) -> float:
+    refused = f"the value of a report is one number, not {type(value).__name__}"
+    try:
+        found = value.item() if hasattr(value, "item") else value
+        if isinstance(found, bool) or not isinstance(found, SupportsFloat):
+            raise TypeError(refused)  # noqa: TRY301  # as for other values that are no number
+        return float(found)
+    except OverflowError as error:
+        raise ValueError("the value of a report is a number up to 1.8e308") from error
+    except (TypeError, ValueError, RuntimeError) as error:  # PyTorch raises a RuntimeError
+        raise TypeError(refused) from error
 
 
 def _tell(path: str, why: str) -> None:

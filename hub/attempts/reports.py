@@ -16,9 +16,14 @@ from ..files.safe_fs import opened_file
 from ..records.json_value import parse_json
 from .spec import REPORTS
 
+MOST_LINES: Final = 100_000
 _MOST_BYTES: Final = 16 << 20
 _MOST_NAMES: Final = 100
 _LONGEST_NAME: Final = 100
+_LONGEST_LINE: Final = 4096
+_STEPS: Final = 1 << 53
+"""Larger steps are not exact in every JSON reader."""
+_NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,27 +47,46 @@ def read_reports(folder: Path, name: str = REPORTS) -> Mapping[str, ReportedSeri
     """Return the reported values by name; of several values for a step the last one counts."""
     try:
         with opened_file(folder, name) as file:
-            text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+            lines = file.read(_MOST_BYTES).split(b"\n", MOST_LINES)[:MOST_LINES]
     except OSError:
         return {}
     found: dict[str, dict[int, float]] = {}
     newest: dict[str, int] = {}
-    for line in text.split("\n"):
-        with suppress(ValueError, TypeError, KeyError):
-            report = parse_json(line)
-            if not isinstance(report, dict):
-                continue
-            key, value, step = report["name"], float(report["value"]), report["step"]
-            if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_NAME:
-                continue
-            if key not in found and len(found) == _MOST_NAMES:
-                continue
-            at = newest.get(key, -1) + 1 if step is None else step
-            if isinstance(at, bool) or not isinstance(at, int) or at < 0:
-                continue
-            newest[key] = at
-            found.setdefault(key, {})[at] = value
+    for line in lines:
+        report = _parse(line)
+        if report is None or (report.name not in found and len(found) == _MOST_NAMES):
+            continue
+        at = newest.get(report.name, -1) + 1 if report.step is None else report.step
+        newest[report.name] = at
+        found.setdefault(report.name, {})[at] = report.value
     return {key: _series(sorted(points.items())) for key, points in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Report:
+    name: str
+    value: float
+    step: int | None
+
+
+def _parse(line: bytes) -> _Report | None:
+    """Return the report in a line; None for a line that ``carrel.report`` does not write."""
+    if len(line) > _LONGEST_LINE:
+        return None
+    with suppress(ValueError, TypeError, KeyError, OverflowError):
+        found = parse_json(line)
+        if not isinstance(found, dict):
+            return None
+        name, value, step = found["name"], found["value"], found["step"]
+        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+            return None
+        # Half of a surrogate pair is not printable: no page could be sent with it.
+        if not name.isprintable() or (isinstance(value, str) and value not in _NOT_FINITE):
+            return None
+        if step is not None and (type(step) is not int or not 0 <= step < _STEPS):
+            return None
+        return _Report(name=name, value=float(value), step=step)
+    return None
 
 
 def _series(points: Iterable[tuple[int, float]]) -> ReportedSeries:

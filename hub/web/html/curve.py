@@ -44,12 +44,12 @@ def curve(
     if len(known) < 2:  # noqa: PLR2004  # ends of a line
         return None
     least, most = min(known), max(known)
-    height, width = most - least or 1.0, steps[-1] - steps[0] or 1
+    # Half of each, since the distance of two large numbers may be infinite.
+    height, width = most / 2 - least / 2 or 1.0, steps[-1] - steps[0] or 1
+    across = [WIDTH * (step - steps[0]) / width for step in steps]
     points = [
-        None
-        if value is None
-        else f"{WIDTH * (step - steps[0]) / width:.2f} {HEIGHT * (most - value) / height:.2f}"
-        for step, value in zip(steps, values, strict=True)
+        None if value is None else f"{x:.2f} {HEIGHT * ((most / 2 - value / 2) / height):.2f}"
+        for x, value in zip(across, values, strict=True)
     ]
     around = zip([None, *points], points, [*points[1:], None], strict=False)
     alone = [at for before, at, after in around if at and before is None and after is None]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import carrel
 from carrel.extensions.runtime import report as module
+from carrel.hub.attempts import reports
 from carrel.hub.attempts.reports import ReportedSeries, read_reports, thinned
 
 
@@ -45,6 +46,12 @@ def test_values_are_recorded_by_name_and_step(path: Path) -> None:
         (("", 2), "the name of a report has 1 to 100 printable characters"),
         (("a\nb", 2), "printable"),
         (("loss", "high"), "the value of a report is one number, not str"),
+        (("loss", "0.5"), "the value of a report is one number, not str"),
+        (("loss", True), "the value of a report is one number, not bool"),
+        (("loss", 1j), "the value of a report is one number, not complex"),
+        (("loss", 10**400), "the value of a report is a number up to 1.8e308"),
+        (("loss", 1, True), "the step of a report is a whole number, not bool"),
+        (("loss", 1, 2**53), "the step of a report is a whole number from 0"),
         (("loss", np.zeros(2)), "the value of a report is one number, not ndarray"),
         (("loss", 1, 0.5), "the step of a report is a whole number, not float"),
         (("loss", 1, -1), "the step of a report is a whole number from 0, not -1"),
@@ -71,6 +78,49 @@ def test_a_full_file_is_told_once(path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert path.stat().st_size <= 80
 
 
+def test_lines_of_other_processes_count_towards_the_limit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_LINES", 4)
+    carrel.report("loss", 1)
+    with path.open("a") as other:
+        other.write("{}\n{}\n")
+    carrel.report("loss", 2)
+    with pytest.warns(UserWarning, match="values are not recorded: more than 4 values"):
+        carrel.report("loss", 3)
+    assert len(path.read_text().splitlines()) == 4
+
+
+def test_each_line_is_strict_json_and_the_variable_is_read_at_each_call(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    for value in (math.nan, math.inf, -math.inf):
+        carrel.report("x", value)
+    lines = [json.loads(line, parse_constant=refuse) for line in path.read_text().splitlines()]
+    assert [line["value"] for line in lines] == ["NaN", "Infinity", "-Infinity"]
+    assert read_reports(path.parent)["x"].values[1:] == (math.inf, -math.inf)
+    monkeypatch.setenv("CARREL_REPORTS", str(path.with_name("other")))
+    carrel.report("x", 1)
+    assert len(path.read_text().splitlines()) == 3
+    assert read_reports(path.parent, "other")["x"].values == (1.0,)
+
+
+@pytest.mark.filterwarnings("ignore:carrel.report")
+def test_a_link_is_not_followed(path: Path) -> None:
+    path.symlink_to(path.with_name("elsewhere"))
+    carrel.report("loss", 1)
+    assert not path.with_name("elsewhere").exists()
+
+
+def test_a_full_disk_fails_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARREL_REPORTS", "/dev/full")
+    with pytest.warns(UserWarning, match="No space left"):
+        carrel.report("loss", 1)
+
+
 def test_a_file_that_cannot_be_written_fails_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARREL_REPORTS", "/nowhere/at/all")
     with pytest.warns(UserWarning, match="No such file"):
@@ -83,6 +133,36 @@ def test_lines_that_are_no_reports_are_left_out(path: Path) -> None:
     path.unlink()
     path.symlink_to("/etc/passwd")
     assert read_reports(path.parent) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "step"),
+    [
+        ('"a"', "1" + "0" * 400, "1"),
+        ('"a"', "1", "1" + "0" * 400),
+        ('"a"', "1", str(2**53)),
+        ('"a"', "1", "true"),
+        ('"a"', "1", "-1"),
+        ('"a"', '"0.5"', "1"),
+        ('"a"', "null", "1"),
+        ('"\\ud800"', "1", "1"),
+        ('"a\\u0000"', "1", "1"),
+        ('"a"', "1" + " " * 5000, "1"),
+    ],
+)
+def test_a_line_that_the_job_has_made_up_is_left_out(
+    path: Path, name: str, value: str, step: str
+) -> None:
+    odd = f'{{"name": {name}, "value": {value}, "step": {step}}}'
+    path.write_text(f'{odd}\n{{"name": "a", "value": 2, "step": 5}}\n')
+    assert read_reports(path.parent) == {"a": ReportedSeries(steps=(5,), values=(2.0,))}
+
+
+def test_lines_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "MOST_LINES", 2)
+    for value in (1, 2, 3):
+        carrel.report("loss", value)
+    assert read_reports(path.parent)["loss"].values == (1.0, 2.0)
 
 
 @given(st.lists(st.floats(allow_nan=True), min_size=1, max_size=300), st.integers(4, 50))

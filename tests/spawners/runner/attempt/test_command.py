@@ -14,6 +14,8 @@ import psutil
 import pytest
 
 from carrel.hub.attempts.output_limits import MIB
+from carrel.hub.attempts.reports import read_reports
+from carrel.hub.attempts.spec import REPORTS
 from carrel.spawners.processes import lease_processes
 
 from ...attempts import deadline, wait_for_end
@@ -98,6 +100,17 @@ def test_progress_of_a_command_and_of_a_cell(desk: Desk) -> None:
     order = desk.order(notebook("1", bar))
     wait_for_end(desk, order, desk.backend.start(order))
     assert steps(desk)[-1] == {"number": 2, "done": 300, "of": 300, "text": "train"}
+
+
+def test_reports_of_a_command_and_of_a_cell_are_in_the_attempt_s_folder(desk: Desk) -> None:
+    code = "import carrel\nfor n in range(3): carrel.report('loss', 1 / (n + 1), n)"
+    order = desk.order(command=python(code))
+    wait_for_end(desk, order, desk.backend.start(order))
+    assert read_reports(order.folder)["loss"].values == (1.0, 1 / 2, 1 / 3)
+    (order.folder / REPORTS).unlink()
+    order = desk.order(notebook("1", code))
+    wait_for_end(desk, order, desk.backend.start(order))
+    assert read_reports(order.folder)["loss"].values == (1.0, 1 / 2, 1 / 3)
 
 
 def test_a_command_that_is_stopped_is_interrupted_first(desk: Desk) -> None:

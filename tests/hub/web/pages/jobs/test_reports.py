@@ -7,6 +7,7 @@ import re
 import pytest
 
 from carrel.hub.schemas.sweeps import ReportOut, ReportsOut, SweepOut, TrialOut, TrialsOut
+from carrel.hub.web.html.curve import curve
 
 from ...fakes import NOW, PREFIX, World, device, job, lease
 from ...page_checks import check_page, text_of
@@ -33,6 +34,12 @@ def test_reported_values_are_drawn_with_a_text_for_those_who_cannot_see(world: W
     assert 'd="M0.00 0.00h.01M1000.00 100.00h.01"' in page
     assert "&lt;b&gt;acc" in page
     assert "last not a number" in page
+
+
+def test_values_whose_distance_is_infinite_are_drawn() -> None:
+    drawn = curve("x", "loss", "", [0, 1, 2], [1.7e308, -1.7e308, 0.0])
+    assert drawn is not None
+    assert drawn.line == "M0.00 0.00L500.00 100.00L1000.00 50.00"
 
 
 def test_a_job_that_reports_nothing_has_no_section_for_it(world: World) -> None:
