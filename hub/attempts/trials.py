@@ -139,7 +139,7 @@ def hand_over_trials(earlier: Path, folder: Path) -> None:
         return
     with opened_folder(earlier) as old, opened_folder(folder) as new:
         with suppress(FileNotFoundError), opened_folder(earlier, FILES) as files:
-            target = added_folder(new, FILES)
+            target = _same_folder(files, new, FILES)
             try:
                 for number in finished:
                     for name in (notebook_name(number), files_name(number)):
@@ -153,6 +153,18 @@ def hand_over_trials(earlier: Path, folder: Path) -> None:
             _link(old, name, new, EARLIER_TRIALS)
 
 
+def _same_folder(folder: int, above: int, name: str) -> int:
+    """Return the folder of that name, created if missing, with the owner of another one.
+
+    The folder above may get its owner only when the attempt starts.
+    """
+    made = added_folder(above, name)
+    if os.geteuid() == 0:
+        about = os.fstat(folder)
+        os.fchown(made, about.st_uid, about.st_gid)
+    return made
+
+
 def _link(above: int, name: str, target: int, new_name: str, depth: int = 0) -> None:
     """Link a file, or the files of a folder, unless the name is taken; links stay links."""
     try:
@@ -164,7 +176,7 @@ def _link(above: int, name: str, target: int, new_name: str, depth: int = 0) -> 
             os.link(name, new_name, src_dir_fd=above, dst_dir_fd=target, follow_symlinks=False)
         return
     try:
-        below = added_folder(target, new_name)
+        below = _same_folder(folder, target, new_name)
         try:
             for entry in os.listdir(folder) if depth < _DEEPEST else ():
                 _link(folder, entry, below, entry, depth + 1)
