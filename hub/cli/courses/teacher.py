@@ -115,7 +115,8 @@ def withdraw_command(*, assignment: str, course: str, as_json: bool, site: str |
 def _released(made: ReleasedOut) -> None:
     click.echo(f"Released {made.assignment} of {made.course}, version {made.version}.")
     click.echo(f"Files: {', '.join(plain(file.name) for file in made.files)}.")
-    click.echo(f"Due: {due_text(made.due, made.zone)}. {made.late_rule}")
+    late = "" if made.due is None else f" {made.late_rule}"
+    click.echo(f"Due: {due_text(made.due, made.zone)}.{late}")
     for sentence in sentences(made.report):
         click.echo(plain(sentence))
     for warning in made.warnings:

@@ -300,6 +300,7 @@ def released(site: Site, name: str = "ps2") -> dict[str, Any]:
 def test_a_teacher_releases_and_reads_how_it_is_graded(course: Site) -> None:
     page = shown(send(course, RELEASE, **FORM, files=[notebook(), ("data.csv", b"1,2\n")]))
     assert "Released ps2, version 1" in page
+    assert "Up to 24h late costs 10 % of the points" in page
     assert "ps2.ipynb (" in page
     assert "data.csv (4 bytes)" in page
     assert "It was not tried in the grading sandbox" in page
@@ -432,6 +433,16 @@ def test_names_of_other_sign_in_systems_are_students_and_teachers(course: Site) 
     assert len(links) == len(NAMES)
     for link in links:
         assert course.page(TEACHER).get(link).status_code == 200, link
+
+
+def test_an_assignment_that_is_never_due_has_no_late_rule(course: Site) -> None:
+    steps = {name: "" for name in FORM if name.startswith("late_")}
+    page = shown(send(course, RELEASE, **{**FORM, **steps, "due": ""}, files=[notebook()]))
+    assert "Released ps2, version 1; it is never due." in page
+    row = re.search(r"<th [^>]*>ps2\b.*?</tr>", shown(course.page(TEACHER).get(TEACH)), re.DOTALL)
+    assert row is not None
+    assert "never" in row[0]
+    assert "late does not count" not in row[0] + page
 
 
 def test_a_release_without_points_is_confirmed(course: Site) -> None:
