@@ -2,8 +2,9 @@
 
 One installation is brought up for it and taken down again. Its store is filled with requests of
 three students over the last 30 days; the last of them wait, behind
-a session that holds both devices. A student and an administrator, signed in as with a browser,
-ask through the proxy for each page by turns, and for JupyterHub's stock home page in every turn.
+a session that holds both devices. A course of 30 students has been graded. A student and an
+administrator, signed in as with a browser, ask through the proxy for each page by turns, and for
+JupyterHub's stock home page in every turn.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import httpx
 
 from ..e2e.support import Installation, installation
 from ..faults.support import STUDENTS, browser, submit
-from . import filled_store, report
+from . import filled_store, graded_course, report
 from .report import AtMost, NotWorseThan, Row, middle
 
 STUDENT, ADMIN = "student1", "admin"
@@ -57,6 +58,10 @@ ADMINS_PAGES = {
     "utilization and wait times": "/admin/use",
     "usage of all users": "/usage?whose=all",
     "a course": "/course/cs101",
+    "gradebook of a course": "/course/{course}/gradebook",
+    "grades of an assignment": "/course/{course}/grading/{assignment}",
+    "grading by hand": "{by_hand}",
+    "graded notebook": "{by_hand}/notebook/ps",
 }
 
 
@@ -118,9 +123,12 @@ class Visit:
         return took
 
 
-def visits(client: httpx.Client, who: str, pages: Mapping[str, str], job: str) -> list[Visit]:
+def visits(
+    client: httpx.Client, who: str, pages: Mapping[str, str], parts: Mapping[str, str]
+) -> list[Visit]:
+    """The pages of one user; ``parts`` fills the fields of their paths."""
     return [
-        Visit(name=f"{page} ({who})", client=client, path=DESK + path.format(job=job))
+        Visit(name=f"{page} ({who})", client=client, path=DESK + path.format_map(parts))
         for page, path in pages.items()
     ]
 
@@ -153,6 +161,8 @@ def site_with_stock_pages() -> Iterator[Installation]:
 
 def prepared(site: Installation, requests: int) -> str:
     """Fill the store; the id of a job that has really run."""
+    graded_course.fill(site)
+    report.note("a course has been graded")
     job = submit(site, STUDENT, *(f"print('cell {n}')" for n in range(5)))
     site.wait_for(job, "succeeded", user=STUDENT, within=120)
     devices = [device["id"] for device in site.ready["devices"]]
@@ -165,6 +175,12 @@ def prepared(site: Installation, requests: int) -> str:
     return job
 
 
+def page_by_hand(client: httpx.Client) -> str:
+    """The path of the first student's page on which a person gives points."""
+    first = f"/course/{graded_course.COURSE}/grading/{graded_course.ASSIGNMENTS[0]}/manual"
+    return client.get(DESK + first).raise_for_status().url.path.removeprefix(DESK)
+
+
 def main(words: Sequence[str]) -> int:
     parser = report.parser("How fast the pages answer.")
     parser.add_argument("--requests", type=int, default=REQUESTS, help="(default: 5000)")
@@ -175,9 +191,15 @@ def main(words: Sequence[str]) -> int:
     with report.measuring("pages", times.home), site_with_stock_pages() as site:
         job = prepared(site, options.requests)
         with browser(site, STUDENT) as student, browser(site, ADMIN) as admin:
+            parts = {
+                "job": job,
+                "course": graded_course.COURSE,
+                "assignment": graded_course.ASSIGNMENTS[0],
+                "by_hand": page_by_hand(admin),
+            }
             every = [
-                *visits(student, "student", STUDENTS_PAGES, job),
-                *visits(admin, "administrator", ADMINS_PAGES, job),
+                *visits(student, "student", STUDENTS_PAGES, parts),
+                *visits(admin, "administrator", ADMINS_PAGES, parts),
             ]
             home = Visit(name="home of the hub", client=student, path=HOME)
             measure(every, home, options.rounds, times)
