@@ -99,9 +99,11 @@ def _each_ended_as_it_should(site: Installation, books: Books) -> None:
 
 
 def _ledger_is_what_slurm_accounted(books: Books, slurm: SlurmCluster) -> None:
-    """Check every lease whose end slurmctld had saved before it was killed.
+    """Check every lease whose start and end slurmctld had saved before it was killed.
 
-    It keeps no end of a job that it has lost, and a later one of a job whose end it has lost.
+    It keeps no end of a job that it has lost, and a later one of a job whose end it has lost. A job
+    whose start it has lost is pending again, and cancelled: it never ran for Slurm, although its
+    signs of life were charged.
     """
     answer = json.loads(slurm.run("sacct", "--json", "--duplicates", "--starttime=now-1days"))
     spans: dict[str, list[tuple[float, float]]] = {}
@@ -114,6 +116,8 @@ def _ledger_is_what_slurm_accounted(books: Books, slurm: SlurmCluster) -> None:
     for lease in books.leases:
         found = spans.get(lease.id, [])
         if not found or not all(0 < end <= lease.released_at for _, end in found):
+            continue
+        if lease.ran and any(start == end for start, end in found):
             continue
         known += 1
         entries = [each for each in books.entries if each.lease == lease.id and not each.credit]
