@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = tuple[int, ...]
 """The number of a stage among its siblings, after those of its parents; no two are equal."""
+_FORKS_AHEAD: Final = 1
+"""Trials whose kernel is forked while others run, so that no slot waits for it."""
 _COUNTED_FROM_ZERO: Final = "HIP_VISIBLE_DEVICES"
 """It counts the devices that another variable leaves."""
 
@@ -74,6 +76,7 @@ class SweepExecutor:
         self.failed: list[tuple[int, AttemptOutcome]] = []
         self.done = done
         self._slots = Slots(self.order.parallel)
+        self._forks = Slots(self.order.parallel + _FORKS_AHEAD)
 
     async def run(self, left: Collection[int]) -> None:
         """Run all trials to their end.
@@ -135,11 +138,23 @@ class SweepExecutor:
 
     async def _ran(self, run: StageRun, path: Path) -> bool:
         """Run a stage in a free slot; return whether further stages follow it."""
+        if run.parent is None or not run.task.last:
+            return await self._ran_in_slot(run, path)
+        async with self._forks.one(path):
+            self._check_stop()
+            self.open.add(run)
+            await run.fork()
+            return await self._ran_in_slot(run, path)
+
+    def _check_stop(self) -> None:
+        if self.sweep.stopping.is_set():
+            raise Stopped
+        if self.sweep.is_halted():
+            raise Halted
+
+    async def _ran_in_slot(self, run: StageRun, path: Path) -> bool:
         async with self._slots.one(path) as slot:
-            if self.sweep.stopping.is_set():
-                raise Stopped
-            if self.sweep.is_halted():
-                raise Halted
+            self._check_stop()
             if run.task.last:
                 self._record(run.task.trials, TrialState.RUNNING)
             self._show(run.task.name)

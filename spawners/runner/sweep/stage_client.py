@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import os
 from collections.abc import Mapping
@@ -21,6 +22,10 @@ from .branch_kernel import BranchKernelManager
 class StageClient(NotebookClient):
     """Executes the cells of one stage; all its methods belong to one event loop."""
 
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._evaluation = asyncio.Lock()  # who waits for one reply drops all others
+
     async def open(self, environment: Mapping[str, str]) -> None:
         """Start a kernel of its own."""
         self.reset_execution_trackers()
@@ -34,6 +39,7 @@ class StageClient(NotebookClient):
             os.close(outer)
             self._raw_output = drain(inner, self.handle_raw_output)
         await self._connect_to_kernel()
+        self._install(branch_side)  # before a cell starts threads that a fork would miss
 
     async def open_branch(
         self, parent: StageClient, environment: Mapping[str, str], *, fresh: bool
@@ -62,7 +68,6 @@ class StageClient(NotebookClient):
         await self.async_start_new_kernel_client()
         self.nb_man.attempt.ready = True
         self._bound_kernel()
-        self._install(branch_side)  # before a cell starts threads that a fork would miss
 
     async def fork(
         self, connection_file: str, environment: Mapping[str, str], *, fresh: bool
@@ -112,10 +117,11 @@ class StageClient(NotebookClient):
     async def _evaluate(self, expression: str) -> str:
         """Return the text of an expression. Raises ForkRefused if it raises an error."""
         assert self.kc is not None
-        request = self.kc.execute(
-            "", silent=True, allow_stdin=False, user_expressions={"value": expression}
-        )
-        reply: dict[str, Any] = await self._async_poll_shell(request)
+        async with self._evaluation:
+            request = self.kc.execute(
+                "", silent=True, allow_stdin=False, user_expressions={"value": expression}
+            )
+            reply: dict[str, Any] = await self._async_poll_shell(request)
         answer = reply["content"].get("user_expressions", {}).get("value", {})
         if answer.get("status") != "ok":
             raise ForkRefused(str(answer.get("evalue", "the kernel does not answer")))

@@ -99,6 +99,7 @@ class StageRun(NotebookAttempt):
         self.stage_client: StageClient | None = None
         self._limit = 0
         self._timed_out = False
+        self._fork_error: DeadKernelError | RuntimeError | None = None
         number = task.trials[0]
         shared = f"reports-{task.first}-{number}.jsonl"
         self.reports = sweep.folder / (reports_name(number) if task.last else shared)
@@ -107,6 +108,18 @@ class StageRun(NotebookAttempt):
             self.output = self.files / notebook_name(number)
         else:
             self.output = sweep.folder / OUTPUT
+
+    async def fork(self) -> None:
+        """Fork the kernel of the parent, which need not wait for the turn of the stage.
+
+        Raises:
+            ForkRefused: it cannot be forked.
+        """
+        client = self._made_client()
+        try:
+            await self._open(client, {})
+        except (DeadKernelError, RuntimeError) as raised:
+            self._fork_error = raised
 
     async def run(self, environment: Mapping[str, str], *, limit: int) -> AttemptOutcome:
         """Run the cells; the kernel stays.
@@ -120,28 +133,17 @@ class StageRun(NotebookAttempt):
             Stopped, Halted: no further cell may run.
         """
         self._limit = limit
-        notebook = self._notebook()
-        self.manager = NotebookManager(notebook, self)
-        self.manager.notebook_start()
-        code = set(code_indexes(notebook))
-        for index, cell in enumerate(notebook.cells):
-            if index not in code:
-                self.manager.skip_text(cell, index)
-        if self.parent is not None and self.parent.manager is not None:
-            take_over(self.parent.manager.nb, notebook, self.task.first)
-            self.manager.done = self.task.first
-        client = self.client = self.stage_client = StageClient(
-            self.manager,
-            kernel_name=self.plan.kernel.name,
-            startup_timeout=START_TIMEOUT_SECONDS,
-            timeout=None,
-            log=logger,
-            raise_on_iopub_timeout=False,
-        )
-        client.fork_server = self.fork_server
+        forked = self.stage_client
+        client = forked or self._made_client()
+        self._begin_notebook(client)
         error: BaseException | None = None
         try:
-            await self._open(client, environment)
+            if self._fork_error is not None:
+                raise self._fork_error
+            if forked is None:
+                await self._open(client, environment)
+            elif environment:
+                await client.assign(f"__import__('os').environ.update({dict(environment)!r})")
             await self._run_cells(client)
         except (DeadKernelError, RuntimeError) as raised:
             error = raised
@@ -150,7 +152,7 @@ class StageRun(NotebookAttempt):
         if self.task.last or found.code is not CauseCode.SUCCEEDED:
             self.conclude(found)
         else:
-            self.manager.settle()
+            client.nb_man.settle()
         return found
 
     async def close(self) -> None:
@@ -189,17 +191,40 @@ class StageRun(NotebookAttempt):
         task = self.task
         return self.plan.trial_notebook(task.trials[0]) if task.last else self.plan.stage_notebook()
 
+    def _made_client(self) -> StageClient:
+        self.manager = NotebookManager(self._notebook(), self)
+        client = self.client = self.stage_client = StageClient(
+            self.manager,
+            kernel_name=self.plan.kernel.name,
+            startup_timeout=START_TIMEOUT_SECONDS,
+            timeout=None,
+            log=logger,
+            raise_on_iopub_timeout=False,
+        )
+        client.fork_server = self.fork_server
+        return client
+
+    def _begin_notebook(self, client: StageClient) -> None:
+        manager, notebook = client.nb_man, client.nb
+        manager.notebook_start()
+        if self.task.last:
+            notebook.metadata["carrel"] = self._about(self.task.trials[0])
+        code = set(code_indexes(notebook))
+        for index, cell in enumerate(notebook.cells):
+            if index not in code:
+                manager.skip_text(cell, index)
+        if self.parent is not None and self.parent.manager is not None:
+            take_over(self.parent.manager.nb, notebook, self.task.first)
+            manager.done = self.task.first
+
     def _about(self, number: int) -> dict[str, Any]:
         assert self.manager is not None
         return {**self.manager.nb.metadata["carrel"], "trial": number}
 
     async def _open(self, client: StageClient, environment: Mapping[str, str]) -> None:
-        assert self.manager is not None
         variables = {**environment, REPORTS_VARIABLE: str(self.reports)}
         if self.task.last:
-            number = self.task.trials[0]
-            self.manager.nb.metadata["carrel"] = self._about(number)
-            folder = self.files / files_name(number)
+            folder = self.files / files_name(self.task.trials[0])
             folder.mkdir(exist_ok=True)
             variables[OUTPUT_VARIABLE] = str(folder)
         self.reports.unlink(missing_ok=True)
@@ -277,7 +302,9 @@ def take_over(before: NotebookNode, notebook: NotebookNode, cells: int) -> None:
         source, target = before.cells[old], notebook.cells[new]
         target.outputs = source.outputs
         target.execution_count = source.execution_count
-        target.metadata["papermill"] = dict(source.metadata.papermill)
+        for name in ("papermill", "execution"):
+            if name in source.metadata:
+                target.metadata[name] = dict(source.metadata[name])
 
 
 def _unreported(kind: str, data: Mapping[str, object]) -> None:

@@ -61,6 +61,8 @@ def test_shared_cells_run_once(desk: Desk) -> None:
         3: "[1, 2]\n[1, 2] 2 3\n",
         4: "[1, 2]\n[1, 2] 2 4\n",
     }
+    first, last = (trial(order, n).cells[1].metadata for n in (1, 4))
+    assert first.execution == last.execution
 
 
 def test_a_trial_that_fails_stops_no_other_one(desk: Desk) -> None:
@@ -114,7 +116,9 @@ def test_trials_run_for_themselves_if_sharing_is_off(desk: Desk) -> None:
 
 
 def test_each_slot_has_its_own_devices(desk: Desk) -> None:
-    nb = notebook("import os; print(os.environ['CUDA_VISIBLE_DEVICES'], lr)", parameters="lr = 0")
+    waits = "open(f'up-{lr}', 'w').close()\nwhile not os.path.exists(f'up-{3 - lr}'): pass\n"
+    cell = f"{waits}print(os.environ['CUDA_VISIBLE_DEVICES'], lr)"
+    nb = notebook("import os", cell, parameters="lr = 0")
     order = sweep(desk, desk.order(nb, devices=2), space={"grid": {"lr": [1, 2]}}, parallel=2)
     assert wait_for_end(desk, order, desk.backend.start(order)) == 0
     assert {printed(trial(order, n)).split()[0] for n in (1, 2)} == {
