@@ -28,6 +28,7 @@ from typing import Any
 _DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
 _SET_DEATH_SIGNAL = 1  # linux/prctl.h
 _PAUSE_HARD = 2  # omp.h
+_CONTROL_SECONDS = 0.5
 _TOLERATED = ("TMonitor", "Timer", "HistorySavingThread")
 """Classes of threads that are not missed in a fork: of tqdm, of the message limits, of IPython."""
 
@@ -142,6 +143,7 @@ class Branches:
         else:
             random.setstate(state)  # the fork has seeded it anew, and sockets have used it
         application.start()
+        _end_control(application)
         _leave()
 
     def _application(self, before: Any, connection_file: str) -> Any:
@@ -198,6 +200,14 @@ def _pause_openmp() -> bool:
             if library.omp_pause_resource_all(_PAUSE_HARD):
                 return False
     return True
+
+
+def _end_control(application: Any) -> None:
+    """End the control thread, whose last flush hangs once the thread of the streams has ended."""
+    thread = getattr(application, "control_thread", None)
+    if thread is not None:
+        thread.io_loop.add_callback(thread.io_loop.stop)
+        thread.join(_CONTROL_SECONDS)
 
 
 def _leave() -> None:
