@@ -83,6 +83,7 @@ def ok(answer: httpx.Response) -> dict[str, Any]:
     return dict(answer.json())
 
 
+@pytest.mark.slow  # test_desk.py goes the same way on the page
 def test_a_device_is_held_and_claimed_while_a_cpu_session_runs(site: Installation) -> None:
     first = site.start_session("student1")
     site.wait_for(first["id"], "running", user="student1")

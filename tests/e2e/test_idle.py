@@ -140,6 +140,7 @@ def text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow  # tests/hub/controller/test_idle_culling.py has the rule without a browser
 def test_a_silent_cell_is_not_idle_and_withdraws_the_warning(site: Installation) -> None:
     """No tab is open. The cells produce no output for longer than the idle time."""
     idle_after(site, IDLE)
