@@ -17,13 +17,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from ..files.safe_fs import FOLDER, added_folder, opened_file, opened_folder
+from ..files.safe_fs import FOLDER, added_folder, opened_file, opened_folder, write_into
 from ..records.json_value import parse_json
 from .spec import FILES
 
 TRIALS: Final = "trials.jsonl"
 EARLIER_TRIALS: Final = "earlier-trials.jsonl"
 """The lines of the attempt before, from which the runner takes over the trials that succeeded."""
+STOPPED_TRIALS: Final = "stopped-trials.json"
+"""The trials that users have stopped, as a list; the service writes it, the runner reads it."""
 _MOST_BYTES: Final = 32 << 20
 _MESSAGE: Final = 500
 _NAMES, _NAME = 100, 100
@@ -36,6 +38,8 @@ class TrialState(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    STOPPED = "stopped"
+    """By a user; it does not run again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +127,29 @@ def _numbers(found: object) -> dict[str, float]:
     return {name[:_NAME]: float(value) for name, value in pairs}  # a text such as "nan", too
 
 
-def succeeded(records: Mapping[int, TrialRecord]) -> dict[int, TrialRecord]:
-    """Return the trials that do not run again."""
-    return {n: one for n, one in records.items() if one.state is TrialState.SUCCEEDED}
+def finished_trials(records: Mapping[int, TrialRecord]) -> dict[int, TrialRecord]:
+    """Return the trials that do not run again: those that succeeded or were stopped."""
+    states = (TrialState.SUCCEEDED, TrialState.STOPPED)
+    return {n: one for n, one in records.items() if one.state in states}
+
+
+def read_stopped(folder: Path) -> frozenset[int]:
+    """Return the numbers of the trials that users have stopped."""
+    try:
+        with opened_file(folder, STOPPED_TRIALS) as file:
+            found = parse_json(file.read(_MOST_BYTES))
+    except (OSError, ValueError):
+        return frozenset()
+    numbers = found if isinstance(found, list) else []
+    return frozenset(each for each in numbers if isinstance(each, int))
+
+
+def stop_trial(folder: Path, number: int) -> None:
+    """Tell the runner to stop a trial; safe to repeat. Raises OSError."""
+    about = folder.stat()
+    text = json.dumps(sorted({*read_stopped(folder), number}))
+    owner = (about.st_uid, about.st_gid) if os.geteuid() == 0 else None
+    write_into(folder, STOPPED_TRIALS, text, owner=owner)
 
 
 def hand_over_trials(earlier: Path, folder: Path) -> None:
@@ -134,7 +158,9 @@ def hand_over_trials(earlier: Path, folder: Path) -> None:
     Raises:
         OSError: a file cannot be linked.
     """
-    finished = succeeded(read_trials(earlier)) or succeeded(read_trials(earlier, EARLIER_TRIALS))
+    finished = finished_trials(read_trials(earlier)) or finished_trials(
+        read_trials(earlier, EARLIER_TRIALS)
+    )
     if not finished:
         return
     with opened_folder(earlier) as old, opened_folder(folder) as new:

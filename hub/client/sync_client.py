@@ -139,6 +139,7 @@ class Client:
     files = _blocking(AsyncClient.files)
     trials = _blocking(AsyncClient.trials)
     reports = _blocking(AsyncClient.reports)
+    stop_trial = _blocking(AsyncClient.stop_trial)
     utilization = _blocking(AsyncClient.utilization)
     file = _blocking_iterator(AsyncClient.file)
 

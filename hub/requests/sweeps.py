@@ -16,17 +16,18 @@ from ..attempts.trials import (
     TRIALS,
     TrialRecord,
     TrialState,
+    finished_trials,
     notebook_name,
     read_trials,
     reports_name,
-    succeeded,
+    stop_trial,
 )
-from ..errors import InvalidInput, NotFound
+from ..errors import Conflict, InvalidInput, NotFound
 from ..messages import units
 from ..records.identity import Identity
 from ..records.requests import NewRequest, RequestRecord, SweepOrder
 from ..runtime.context import Context
-from ..scheduling.model.states import TERMINAL
+from ..scheduling.model.states import TERMINAL, State
 from ..schemas import JobIn
 from ..schemas.sweeps import ReportOut, ReportsOut, SweepIn, TrialOut, TrialsOut
 from ..sweeps.notebook_cells import read_sweep_notebook
@@ -119,7 +120,7 @@ def earlier_trials(context: Context, request: RequestRecord, *, before: int) -> 
 
 
 def _finished(folder: Path) -> bool:
-    return any(succeeded(read_trials(folder, name)) for name in (TRIALS, EARLIER_TRIALS))
+    return any(finished_trials(read_trials(folder, name)) for name in (TRIALS, EARLIER_TRIALS))
 
 
 def _resumed(context: Context, request: RequestRecord) -> RequestRecord | None:
@@ -191,6 +192,23 @@ class TrialService:
                 if found := read_trials(folder, name):
                     return found
         return {}
+
+    def stop(self, who: Identity, request_id: str, number: int) -> TrialsOut:
+        """Stop a trial that runs or waits; one that has ended stays as it is.
+
+        Raises:
+            NotFound, Forbidden: it is no sweep of the caller's own, or has no such trial.
+            Conflict: the sweep does not run.
+        """
+        record = RequestAccess(self.context.store).owned(who, request_id)
+        order = None if record.job is None else record.job.sweep
+        if order is None or not 1 <= number <= order.trials:
+            raise NotFound(f"{record.id} has no trial {number}.")
+        if record.state is not State.RUNNING or record.lease is None:
+            raise Conflict(f"{record.id} is {record.state}: only trials of a running sweep stop.")
+        folder = self.context.files.attempt_folder(record.id, record.lease.epoch)
+        stop_trial(folder, number)
+        return self.trials(who, request_id)
 
     def reports(self, who: Identity, request_id: str, trial: int = 0) -> ReportsOut:
         """Return what a job has reported, or one trial of a sweep.

@@ -86,7 +86,7 @@ class TrialOut(Out):
     values: dict[str, JsonValue]
     """Its parameters, without those that are the same in all trials."""
     state: str
-    """`waiting`, `running`, `succeeded` or `failed`."""
+    """`waiting`, `running`, `succeeded`, `failed` or `stopped`."""
     at: float | None = None
     """When it started or ended."""
     seconds: float = 0.0

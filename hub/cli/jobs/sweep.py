@@ -182,18 +182,31 @@ def sweep_command(
 @click.command("trials", cls=ClientCommand)
 @click.argument("request_id", metavar="JOB")
 @click.option("--csv", "as_csv", is_flag=True, help="Print a table for spreadsheets.")
+@click.option(
+    "--stop",
+    "stopped",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="N",
+    help="Stop this trial first, if it runs or waits; may be repeated. The others go on.",
+)
 @json_option
 @site_option
-def trials_command(request_id: str, *, as_csv: bool, as_json: bool, site: str | None) -> None:
+def trials_command(
+    request_id: str, *, as_csv: bool, stopped: tuple[int, ...], as_json: bool, site: str | None
+) -> None:
     """List the trials of a sweep, with their parameters and what they have reported.
 
     \b
     Examples:
       carrel trials j-7k2m4qpz
       carrel trials j-7k2m4qpz --csv > trials.csv
+      carrel trials j-7k2m4qpz --stop 3 --stop 5
       carrel output j-7k2m4qpz --files
     """
     with Client.from_environment(site) as client:
+        for number in stopped:
+            client.stop_trial(request_id, number)
         found = client.trials(request_id)
     if as_json:
         display.as_json(found)

@@ -165,6 +165,15 @@ class RequestCalls(Connection):
         """Return the trials of a sweep. Raises NotFound if the job is none."""
         return await self._get(f"requests/{segment(request_id)}/trials", TrialsOut)
 
+    async def stop_trial(self, request_id: str, number: int) -> TrialsOut:
+        """Stop one trial of a running sweep.
+
+        Raises:
+            Conflict: the sweep does not run.
+        """
+        path = f"requests/{segment(request_id)}/trials/{number}/stop"
+        return await self._send_repeatable(Call(method="POST", path=path), TrialsOut)
+
     async def reports(self, request_id: str, *, trial: int = 0) -> ReportsOut:
         """Return what a job, or a trial of a sweep, has reported by ``carrel.report``."""
         query = f"?trial={trial}" if trial else ""

@@ -285,6 +285,16 @@ def trials(web: Carrel, who: Reader, request_id: RequestId) -> TrialsOut:
     return web.trials.trials(who, request_id)
 
 
+@router.post(
+    "/requests/{request_id}/trials/{number}/stop", tags=["requests"], summary="Stop a trial"
+)
+def stop_trial(
+    web: Carrel, who: Writer, request_id: RequestId, number: Annotated[int, Path(ge=1, le=10**6)]
+) -> TrialsOut:
+    """Stops one trial of a running sweep; the others go on. Safe to repeat."""
+    return web.trials.stop(who, request_id, number)
+
+
 @router.get(
     "/requests/{request_id}/reports", tags=["requests"], summary="The reported values of a job"
 )

@@ -10,7 +10,13 @@ from typing import Any
 
 from ....hub.attempts.notebook_format import is_marimo
 from ....hub.attempts.spec import OUTPUT
-from ....hub.attempts.trials import EARLIER_TRIALS, add_trials, read_trials, succeeded
+from ....hub.attempts.trials import (
+    EARLIER_TRIALS,
+    add_trials,
+    finished_trials,
+    read_stopped,
+    read_trials,
+)
 from ....hub.messages.units import count
 from ....hub.records.requests import CauseCode
 from ..attempt import outcome_messages as outcome
@@ -39,7 +45,7 @@ class SweepAttempt(NotebookAttempt):
         if is_marimo(notebook):
             raise StartFailed("a sweep runs a notebook with cells, not one of marimo")
         kernel = choose_kernel(order, notebook)
-        done = succeeded(read_trials(self.folder, EARLIER_TRIALS)) | succeeded(
+        done = finished_trials(read_trials(self.folder, EARLIER_TRIALS)) | finished_trials(
             read_trials(self.folder)
         )
         plan = sweep_plan(order.job.sweep, order.job.parameters, notebook, kernel, done)
@@ -68,7 +74,8 @@ class SweepAttempt(NotebookAttempt):
         if error is not None:
             return outcome.runner_failed(error)
         if not executor.failed:
-            return AttemptOutcome(code=CauseCode.SUCCEEDED, message=f"Ran {trials}.")
+            stopped = f"; {len(executor.stopped)} of them stopped" if executor.stopped else ""
+            return AttemptOutcome(code=CauseCode.SUCCEEDED, message=f"Ran {trials}{stopped}.")
         number, first = min(executor.failed, key=lambda found: found[0])
         return AttemptOutcome(
             code=first.code,
@@ -82,6 +89,13 @@ class SweepAttempt(NotebookAttempt):
 
     def conclude(self, outcome: AttemptOutcome) -> None:
         """Leave the notebooks as they are: each trial has its own."""
+
+    def check(self) -> None:
+        super().check()
+        if self.executor is not None:
+            stopped = read_stopped(self.folder)
+            if stopped != self.executor.stopped:
+                self.executor.stop_trials(stopped)
 
     def report_step(self) -> None:
         """Leave the progress of single trials out."""

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ....hub.attempts.trials import TrialRecord, TrialState, add_trials
+from ....hub.attempts.trials import TrialRecord, TrialState, add_trials, read_stopped
 from ....hub.messages.units import count
 from ....hub.records.requests import CauseCode
 from ....hub.sweeps.stage_tree import Stage
@@ -67,6 +67,7 @@ class SweepExecutor:
     Attributes:
         open: the stages whose kernels run.
         failed: number and outcome of the trials that failed.
+        stopped: numbers of the trials that users have stopped.
     """
 
     def __init__(self, sweep: SweepAttempt, plan: SweepPlan, done: int) -> None:
@@ -74,6 +75,7 @@ class SweepExecutor:
         self.sweep, self.plan, self.order = sweep, plan, sweep.order.job.sweep
         self.open: set[StageRun] = set()
         self.failed: list[tuple[int, AttemptOutcome]] = []
+        self.stopped = read_stopped(sweep.folder)
         self.done = done
         self._slots = Slots(self.order.parallel)
         self._forks = Slots(self.order.parallel + _FORKS_AHEAD)
@@ -89,6 +91,13 @@ class SweepExecutor:
             await self._each_alone(left, ())
         else:
             await self._stage(self.plan.tree.root, None, ())
+
+    def stop_trials(self, numbers: frozenset[int]) -> None:
+        """Stop trials; called from another thread."""
+        self.stopped = numbers
+        for run in list(self.open):
+            if numbers.issuperset(run.task.trials):
+                run.kill()
 
     async def _each_alone(self, trials: Iterable[int], path: Path) -> None:
         await _all(self._alone(number, (*path, at)) for at, number in enumerate(trials))
@@ -155,6 +164,9 @@ class SweepExecutor:
     async def _ran_in_slot(self, run: StageRun, path: Path) -> bool:
         async with self._slots.one(path) as slot:
             self._check_stop()
+            if self.stopped.issuperset(run.task.trials):
+                self._record(run.task.trials, TrialState.STOPPED)
+                return False
             if run.task.last:
                 self._record(run.task.trials, TrialState.RUNNING)
             self._show(run.task.name)
@@ -164,7 +176,9 @@ class SweepExecutor:
             found = await run.run(environment, limit=self.order.trial_seconds)
             if self.sweep.stopping.is_set():
                 raise Stopped  # the kernel was killed: that is no result of the trial
-        if found.code is CauseCode.SUCCEEDED:
+        if self.stopped.issuperset(run.task.trials) and found.code is not CauseCode.SUCCEEDED:
+            self._record(run.task.trials, TrialState.STOPPED, run)
+        elif found.code is CauseCode.SUCCEEDED:
             if run.task.last:
                 for number in run.task.trials[1:]:
                     run.copy_for(number)

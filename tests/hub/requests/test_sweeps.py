@@ -8,9 +8,10 @@ from typing import Any
 import nbformat
 import pytest
 
-from carrel.hub.attempts.trials import TRIALS, TrialRecord, TrialState, add_trials
-from carrel.hub.errors import InvalidInput, NotFound
+from carrel.hub.attempts.trials import TRIALS, TrialRecord, TrialState, add_trials, read_stopped
+from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from carrel.hub.files.trial_table import trials_csv
+from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import Cause, CauseCode, SweepOrder
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.resumption import Resumption
@@ -153,6 +154,26 @@ def test_an_objective_that_no_trial_reports_is_told(context: Context) -> None:
     told = TrialService(context).trials(STUDENT1, made)
     assert told.note == "No trial has reported a number as loss."
     assert (told.best, told.trials[1].reported) == (None, {"loss": None})
+
+
+def test_a_trial_of_a_running_sweep_is_stopped(context: Context) -> None:
+    made = submitted(context)
+    service = TrialService(context)
+    with pytest.raises(Conflict, match="only trials of a running sweep stop"):
+        service.stop(STUDENT1, made, 1)
+    folder = started(context, made)
+    lease = context.store.request(made).lease
+    assert lease is not None
+    context.store.launch(lease.id, now=context.clock())
+    process = Handle(pid=1, started_at=context.clock())
+    context.store.apply_to_lease(lease.id, lifecycle.start, process, now=context.clock())
+    with pytest.raises(NotFound, match="has no trial 5"):
+        service.stop(STUDENT1, made, 5)
+    for number in (2, 3, 2):
+        service.stop(STUDENT1, made, number)
+    assert read_stopped(folder) == {2, 3}
+    with pytest.raises((NotFound, Forbidden)):
+        service.stop(STUDENT2, made, 1)
 
 
 def test_trials_of_other_people_and_of_plain_jobs_are_not_found(context: Context) -> None:

@@ -171,6 +171,19 @@ def notebook(
     )
 
 
+@router.post("/requests/{request_id}/trials/{number}/stop")
+def stop_trial(
+    web: Carrel,
+    visitor: Guest,
+    request_id: RequestId,
+    number: Annotated[int, Path(ge=1, le=10**6)],
+    fields: Form,  # checks the token of the form
+) -> Response:
+    """Stop a trial, and return to the page of the sweep."""
+    web.trials.stop(visitor.identity, request_id, number)
+    return RedirectResponse(f"{SERVICE_PREFIX}requests/{request_id}", SEE_OTHER)
+
+
 @router.get("/requests/{request_id}/trials.csv")
 def trials_csv(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
     """Return the trials of a sweep as a table."""

@@ -23,12 +23,14 @@ class TrialRow:
 
     Attributes:
         notebook: whether the trial has an executed notebook.
+        may_stop: whether it runs or waits.
         values, reported: by parameter, and by name, in the order of the heading.
     """
 
     number: int
     notebook: bool
     best: bool
+    may_stop: bool
     state: str
     seconds: str
     message: str
@@ -81,6 +83,7 @@ def _row(found: TrialsOut, trial: TrialOut) -> TrialRow:
         number=trial.number,
         notebook=bool(trial.notebook),
         best=trial.number == found.best,
+        may_stop=trial.state in ("running", "waiting"),
         state=trial.state,
         seconds=_time(trial.seconds),
         message=trial.message,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from carrel.hub.attempts.trials import hand_over_trials, notebook_name, read_trials
+from carrel.hub.attempts.trials import hand_over_trials, notebook_name, read_trials, stop_trial
 from carrel.hub.interfaces.backend import LaunchOrder
 from carrel.hub.records.requests import SweepOrder
 from carrel.hub.sweeps.space_syntax import space_from_json
@@ -182,3 +183,20 @@ def test_seeded_trials_go_on_with_the_numbers_of_the_shared_cells(desk: Desk) ->
     known = random.Random(1).random(), np.random.RandomState(1).rand()  # noqa: S311  # the test needs the seed
     for n in (1, 2):
         assert printed(trial(order, n)) == f"{known[0]} {known[1]} {n}\n"
+
+
+def test_a_stopped_trial_ends_at_once_and_others_go_on(desk: Desk) -> None:
+    cell = "open(f'ran-{x}', 'w').close()\nif x < 3: open(f'wait-{x}').read()"
+    order = desk.order(notebook(cell, parameters="x = 0"))
+    for number in (1, 2):
+        os.mkfifo(order.home / f"wait-{number}")
+    order = sweep(desk, order, space={"grid": {"x": [1, 2, 3]}}, parallel=2)
+    handle = desk.backend.start(order)
+    eventually(lambda: all((order.home / f"ran-{n}").exists() for n in (1, 2)))
+    stop_trial(order.folder, 3)
+    stop_trial(order.folder, 1)
+    (order.home / "wait-2").write_text("")
+    assert wait_for_end(desk, order, handle) == 0
+    assert states(order) == {1: "stopped", 2: "succeeded", 3: "stopped"}
+    assert not (order.home / "ran-3").exists()
+    assert desk.service.ended["message"] == "Ran 3 trials; 2 of them stopped."
