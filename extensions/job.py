@@ -362,17 +362,17 @@ class Job:
         """Return the files that it has written to ``$CARREL_OUTPUT_DIR``."""
         return [self._file(each) for each in self.client.files(self.id).files]
 
-    def reports(self, *, trial: int = 0) -> dict[str, dict[int, float | None]]:
+    def reports(self, *, trial: int = 0, points: int = 500) -> dict[str, dict[int, float | None]]:
         """Return what the job, or a trial of a sweep, has reported by ``carrel.report``.
 
         >>> pandas.DataFrame(job.reports()).plot()
 
         Returns:
-            by name the values by step, thinned out to about 500; None for what is no number.
+            by name the values by step, thinned out to ``points``; None for what is no number.
         """
         return {
             each.name: dict(zip(each.steps, each.values, strict=True))
-            for each in self.client.reports(self.id, trial=trial).reports
+            for each in self.client.reports(self.id, trial=trial, points=points).reports
         }
 
     def trials(self) -> list[dict[str, Any]]:

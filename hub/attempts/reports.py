@@ -6,6 +6,7 @@ The job writes the file: it is read bounded, and lines that are no reports are l
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -94,8 +95,36 @@ def _series(points: Iterable[tuple[int, float]]) -> ReportedSeries:
     return ReportedSeries(steps=steps, values=values)
 
 
+def joined(attempts: Iterable[Mapping[str, ReportedSeries]]) -> Mapping[str, ReportedSeries]:
+    """Return the reported values of a job from those of its attempts, newest first.
+
+    An attempt that goes on from a checkpoint continues a series: it replaces the earlier values
+    from its own first step on. Attempts before one that has begun all series at step 0 are not
+    read: it has started from the beginning.
+    """
+    whole: dict[str, ReportedSeries] = {}
+    for earlier in attempts:
+        for name, series in earlier.items():
+            if name not in whole:
+                if len(whole) < _MOST_NAMES:
+                    whole[name] = series
+                continue
+            later = whole[name]
+            kept = bisect_left(series.steps, later.steps[0])
+            whole[name] = ReportedSeries(
+                steps=(*series.steps[:kept], *later.steps),
+                values=(*series.values[:kept], *later.values),
+            )
+        if whole and all(series.steps[0] == 0 for series in whole.values()):
+            break
+    return whole
+
+
 def thinned(series: ReportedSeries, points: int) -> ReportedSeries:
-    """Return at most about ``points`` points: the ends, and the extremes of equal parts between."""
+    """Return at most ``points`` points: the ends, and the extremes of equal parts between.
+
+    ``points``: at least 4.
+    """
     count = len(series.steps)
     if count <= points:
         return series

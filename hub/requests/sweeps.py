@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ..attempts.notebook_format import is_marimo, read_notebook
-from ..attempts.reports import ReportedSeries, read_reports, thinned
+from ..attempts.reports import ReportedSeries, joined, read_reports, thinned
 from ..attempts.spec import REPORTS
 from ..attempts.trials import (
     EARLIER_TRIALS,
@@ -36,7 +36,9 @@ from .access import RequestAccess
 
 _WAITING: Final = "waiting"
 MOST_POINTS: Final = 500
-"""Points of a curve."""
+"""Points of a curve, unless other points are asked for."""
+_MOST_ATTEMPTS: Final = 10
+"""Attempts of which reported values are read, the newest ones."""
 
 
 def with_sweep(request: NewRequest, body: JobIn, notebook: bytes | None) -> NewRequest:
@@ -210,24 +212,31 @@ class TrialService:
         stop_trial(folder, number)
         return self.trials(who, request_id)
 
-    def reports(self, who: Identity, request_id: str, trial: int = 0) -> ReportsOut:
-        """Return what a job has reported, or one trial of a sweep.
+    def reports(
+        self, who: Identity, request_id: str, trial: int = 0, *, points: int = MOST_POINTS
+    ) -> ReportsOut:
+        """Return what a job has reported, or one trial of a sweep, over its attempts.
+
+        ``points``: the most for each name, at least 4.
 
         Raises:
             NotFound: the caller cannot see the job.
         """
         record = RequestAccess(self.context.store).visible(who, request_id)
         name = reports_name(trial) if trial else REPORTS
-        for epoch in attempts_of(record):
-            folder = self.context.files.attempt_folder(record.id, epoch)
-            if found := read_reports(folder, name):
-                return ReportsOut(reports=[_report_out(*each) for each in found.items()])
-        return ReportsOut(reports=[])
+        files = self.context.files
+        if not files.keeps(record.id):  # A deleted folder is not created again.
+            return ReportsOut(reports=[])
+        found = joined(
+            read_reports(files.attempt_folder(record.id, epoch), name)
+            for epoch in attempts_of(record)[:_MOST_ATTEMPTS]
+        )
+        return ReportsOut(reports=[_report_out(*each, points) for each in found.items()])
 
 
-def _report_out(name: str, series: ReportedSeries) -> ReportOut:
+def _report_out(name: str, series: ReportedSeries, points: int) -> ReportOut:
     finite = [value for value in series.values if math.isfinite(value)]
-    shown = thinned(series, MOST_POINTS)
+    shown = thinned(series, points)
     return ReportOut(
         name=name,
         steps=list(shown.steps),

@@ -63,7 +63,7 @@ class ReportOut(Out):
 
 
 class ReportsOut(Out):
-    """What a job has reported by `carrel.report`, in its newest attempt that has."""
+    """What a job has reported by `carrel.report`, over its attempts."""
 
     reports: list[ReportOut]
 

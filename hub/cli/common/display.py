@@ -27,6 +27,7 @@ from ...schemas import (
     WarningOut,
 )
 from ...schemas.names import is_hidden
+from ...schemas.sweeps import ReportOut
 from .terminal import plain
 
 _WIDEST = 40
@@ -200,13 +201,18 @@ def devices_of(request: RequestOut) -> str:
     return f"{request.devices} simulated" if simulated else str(request.devices)
 
 
-def request_details(request: RequestOut, now: float) -> None:
+def request_details(request: RequestOut, now: float, reported: Iterable[ReportOut] = ()) -> None:
     """Print all facts about one request, one on each line."""
-    for name, value in _facts(request, now):
+    last = ", ".join(f"{each.name} {_number(each.last)}" for each in reported)
+    for name, value in (*_facts(request, now), ("Reported values", last)):
         if value:
             click.echo(f"{name + ':':<16} {printable(value)}")
     if request.cause and request.cause.details:
         click.echo("\n" + plain(request.cause.details).rstrip())
+
+
+def _number(value: float | None) -> str:
+    return "not a number" if value is None else f"{value:.6g}"
 
 
 def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:

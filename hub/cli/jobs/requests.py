@@ -5,15 +5,17 @@ from __future__ import annotations
 import codecs
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import click
 
 from ...client import LIVE_STATES, Client
-from ...errors import InvalidInput
+from ...errors import InvalidInput, NotFound
 from ...messages import units
 from ...scheduling.model.states import State
-from ...schemas import parsers
+from ...schemas import RequestOut, parsers
+from ...schemas.sweeps import ReportOut
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
 from ..common.notes import confirmed
@@ -153,10 +155,19 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
     """
     with Client.from_environment(site) as client:
         found = client.request(request_id)
+        reported = [] if as_json else _reported(client, found)
     if as_json:
         display.as_json(found)
     else:
-        display.request_details(found, time.time())
+        display.request_details(found, time.time(), reported)
+
+
+def _reported(client: Client, request: RequestOut) -> Sequence[ReportOut]:
+    if request.kind != "job" or request.lease is None or request.sweep is not None:
+        return []
+    with suppress(NotFound):  # an older service
+        return client.reports(request.id, points=4).reports
+    return []
 
 
 @click.command("logs", cls=ClientCommand)

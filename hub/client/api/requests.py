@@ -174,10 +174,17 @@ class RequestCalls(Connection):
         path = f"requests/{segment(request_id)}/trials/{number}/stop"
         return await self._send_repeatable(Call(method="POST", path=path), TrialsOut)
 
-    async def reports(self, request_id: str, *, trial: int = 0) -> ReportsOut:
-        """Return what a job, or a trial of a sweep, has reported by ``carrel.report``."""
-        query = f"?trial={trial}" if trial else ""
-        return await self._get(f"requests/{segment(request_id)}/reports{query}", ReportsOut)
+    async def reports(
+        self, request_id: str, *, trial: int = 0, points: int | None = None
+    ) -> ReportsOut:
+        """Return what a job, or a trial of a sweep, has reported by ``carrel.report``.
+
+        ``points``: the most for each name, from 4; about 500 by default.
+        """
+        wanted = {"trial": trial or None, "points": points}
+        query = {name: value for name, value in wanted.items() if value is not None}
+        call = Call(method="GET", path=f"requests/{segment(request_id)}/reports", query=query)
+        return self._read(await self._transport.send(call), ReportsOut)
 
     async def utilization(self, request_id: str) -> UtilizationsOut:
         """Return what the attempts of a request have used over time."""

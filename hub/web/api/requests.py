@@ -303,9 +303,13 @@ def reports(
     who: Reader,
     request_id: RequestId,
     trial: Annotated[int, Query(ge=0, le=10**6, description="Of a trial of a sweep.")] = 0,
+    points: Annotated[int, Query(ge=4, le=10_000, description="The most for each name.")] = 500,
 ) -> ReportsOut:
-    """What the job has reported by `carrel.report`, with at most about 500 points for each name."""
-    return web.trials.reports(who, request_id, trial)
+    """What the job has reported by `carrel.report`, thinned out: ends and extremes are kept.
+
+    A retried attempt replaces the values from its own first step on.
+    """
+    return web.trials.reports(who, request_id, trial, points=points)
 
 
 @router.post(

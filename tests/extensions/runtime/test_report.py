@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import carrel
 from carrel.extensions.runtime import report as module
 from carrel.hub.attempts import reports
-from carrel.hub.attempts.reports import ReportedSeries, read_reports, thinned
+from carrel.hub.attempts.reports import ReportedSeries, joined, read_reports, thinned
 
 
 @pytest.fixture
@@ -156,6 +156,19 @@ def test_a_line_that_the_job_has_made_up_is_left_out(
     odd = f'{{"name": {name}, "value": {value}, "step": {step}}}'
     path.write_text(f'{odd}\n{{"name": "a", "value": 2, "step": 5}}\n')
     assert read_reports(path.parent) == {"a": ReportedSeries(steps=(5,), values=(2.0,))}
+
+
+def series(start: int, *values: float) -> ReportedSeries:
+    return ReportedSeries(steps=tuple(range(start, start + len(values))), values=values)
+
+
+def test_an_attempt_continues_or_replaces_the_values_of_the_one_before() -> None:
+    first = {"loss": series(0, 9, 8, 7, 6), "first": series(1, 1)}
+    resumed = {"loss": series(2, 5, 4), "new": series(0, 2)}
+    assert joined([resumed, first]) == {
+        "loss": series(0, 9, 8, 5, 4), "new": series(0, 2), "first": series(1, 1),
+    }  # fmt: skip  # grouped by meaning
+    assert joined([{"loss": series(0, 3)}, first]) == {"loss": series(0, 3)}
 
 
 def test_lines_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

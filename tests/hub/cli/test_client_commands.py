@@ -328,6 +328,21 @@ class TestLooking:
         ):  # fmt: skip  # grouped by meaning
             assert part in text
 
+    def test_show_prints_the_last_reported_values(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        held = {"id": "j-1.1", "epoch": 1, "state": "active", "granted_at": 1.0, "devices": []}
+        service.add("j-1", state="running", lease=held)
+        assert "Reported" not in carrel("show", "j-1").output  # of a service that has none
+        found = {"name": "loss", "steps": [0, 9], "values": [2.0, 0.25], "last": 0.25,
+                 "least": 0.25, "most": 2.0}  # fmt: skip  # grouped by meaning
+        odd = {"name": "x", "steps": [0], "values": [None], "last": None, "least": None,
+               "most": None}  # fmt: skip  # grouped by meaning
+        answer = {"reports": [found, odd]}
+        path = "/services/carrel/api/v1/requests/j-1/reports"
+        service.extra["GET", path] = lambda handler: handler.say(200, answer)
+        assert "Reported values: loss 0.25, x not a number\n" in carrel("show", "j-1").output
+
     def test_show_prints_no_value_twice(self, service: FakeService, carrel: Carrel) -> None:
         service.add("j-1", state="running")
         lines = carrel("show", "j-1").output.splitlines()

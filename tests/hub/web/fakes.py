@@ -319,7 +319,9 @@ class FakeService:
         self.request(who, request_id)
         return UtilizationsOut(attempts=self.used.get(request_id, []))
 
-    def reports(self, who: Identity, request_id: str, trial: int = 0) -> ReportsOut:
+    def reports(
+        self, who: Identity, request_id: str, trial: int = 0, *, points: int = 500
+    ) -> ReportsOut:
         self.request(who, request_id)
         return self.reported.get(request_id, ReportsOut(reports=[]))
 
