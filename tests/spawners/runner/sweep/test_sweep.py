@@ -195,6 +195,7 @@ def test_a_stopped_trial_ends_at_once_and_others_go_on(desk: Desk) -> None:
     eventually(lambda: all((order.home / f"ran-{n}").exists() for n in (1, 2)))
     stop_trial(order.folder, 3)
     stop_trial(order.folder, 1)
+    eventually(lambda: states(order)[1] == "stopped")
     (order.home / "wait-2").write_text("")
     assert wait_for_end(desk, order, handle) == 0
     assert states(order) == {1: "stopped", 2: "succeeded", 3: "stopped"}
