@@ -275,6 +275,10 @@ def _note(trials: Sequence[TrialOut], order: SweepOrder, best: int | None) -> st
     )
 
 
+def _has_run(record: TrialRecord) -> bool:
+    return record.state is not TrialState.STOPPED or record.seconds > 0
+
+
 def _trial_out(
     number: int, values: Mapping[str, object], record: TrialRecord | None, *, running: bool
 ) -> TrialOut:
@@ -291,5 +295,5 @@ def _trial_out(
         reported={
             name: value if math.isfinite(value) else None for name, value in record.reported.items()
         },
-        notebook=notebook_name(number),
+        notebook=notebook_name(number) if _has_run(record) else "",
     )

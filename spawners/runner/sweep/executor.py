@@ -180,10 +180,10 @@ class SweepExecutor:
             self._record(run.task.trials, TrialState.STOPPED, run)
         elif found.code is CauseCode.SUCCEEDED:
             if run.task.last:
-                for number in run.task.trials[1:]:
-                    run.copy_for(number)
+                run.copy_to_all()
                 self._record(run.task.trials, TrialState.SUCCEEDED, run)
         else:
+            run.copy_to_all()
             self.failed += [(number, found) for number in run.task.trials]
             self._record(run.task.trials, TrialState.FAILED, run, found.message)
         self._show("")

@@ -35,6 +35,8 @@ from .stage_client import StageClient
 if TYPE_CHECKING:
     from .attempt import SweepAttempt
 
+_NOT_RUN: Final[dict[str, Any]] = dict.fromkeys(("exception", "start_time", "end_time", "duration"))
+"""What papermill records of a cell that has not run."""
 REPORTS_VARIABLE: Final = "CARREL_REPORTS"
 OUTPUT_VARIABLE: Final = "CARREL_OUTPUT_DIR"
 
@@ -166,12 +168,22 @@ class StageRun(NotebookAttempt):
             with suppress(OSError):
                 (self.files / files_name(number)).rmdir()  # if it is empty
 
-    def copy_for(self, number: int) -> None:
-        """Write the notebook and the reported values of another trial, which is identical."""
+    def copy_to_all(self) -> None:
+        """Write the notebook and the reported values of each trial that has come no further."""
+        for number in self.task.trials[1 if self.task.last else 0 :]:
+            self._copy_for(number)
+
+    def _copy_for(self, number: int) -> None:
         assert self.manager is not None
-        notebook = self.plan.trial_notebook(number)
-        notebook.metadata.update({**self.manager.nb.metadata, "carrel": self._about(number)})
-        notebook.metadata.papermill["parameters"] = dict(self.plan.trials[number].values)
+        notebook, about = self.plan.trial_notebook(number), self.manager.nb.metadata
+        values = {"parameters": dict(self.plan.trials[number].values)}
+        notebook.metadata.update(
+            {**about, "papermill": {**about.papermill, **values}, "carrel": self._about(number)}
+        )
+        code = set(code_indexes(notebook))
+        for index, cell in enumerate(notebook.cells):
+            status = self.manager.PENDING if index in code else self.manager.COMPLETED
+            cell.metadata["papermill"] = _NOT_RUN | {"status": status}
         take_over(self.manager.nb, notebook, self.task.after)
         text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]  # has no types
         draft = self.files / f".{notebook_name(number)}.part"

@@ -85,6 +85,11 @@ def test_a_shared_cell_that_fails_fails_all_its_trials(desk: Desk) -> None:
     wait_for_end(desk, order, desk.backend.start(order))
     assert states(order) == {1: "failed", 2: "failed"}
     assert "2 of 2 trials failed" in desk.service.ended["message"]
+    for number in (1, 2):
+        executed = trial(order, number)
+        assert statuses(executed) == ["completed", "completed", "failed", "pending"]
+        assert executed.metadata.papermill.parameters == {"lr": number}
+        assert executed.metadata.carrel.trial == number
 
 
 def test_the_kernel_of_a_trial_that_dies_is_reported_with_its_signal(desk: Desk) -> None:
