@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 
@@ -21,6 +21,9 @@ _WIDE = {"description_width": "9rem"}
 _FILL = ipywidgets.Layout(width="min(34rem, 100%)")
 _FIELD_MARGIN = "0 0 0.3rem 9.6rem"
 """Aligns text below a field with its entry."""
+_TIME_UNITS = {"minutes": "m", "hours": "h", "days": "d"}
+_UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
+_SIZE_UNITS = {"GiB": "GiB", "MiB": "MiB"}
 _ERROR_COLOUR = "var(--jp-error-color1, #9b2226)"
 _NOTE_COLOUR = "var(--jp-ui-font-color2, #586572)"
 
@@ -48,12 +51,35 @@ class Sentence(ipywidgets.HTML):  # type: ignore[misc]  # ipywidgets has no type
         self.layout.display = "" if sentence else "none"
 
 
+class UnitField(ipywidgets.HBox):  # type: ignore[misc]  # ipywidgets has no types
+    """A number and its unit; a text with a unit of its own, such as ``1h30m``, counts as it is."""
+
+    def __init__(self, text: str, unit: str, units: Mapping[str, str], **options: str) -> None:
+        self.number = ipywidgets.Text(text, **options, style=_WIDE)
+        self.number.layout = ipywidgets.Layout(flex="1 1 auto", width="auto")
+        self.unit = ipywidgets.Dropdown(options=units, value=unit)
+        self.unit.layout = ipywidgets.Layout(width="7rem")
+        self.unit.tooltip = f"Unit of: {options['description']}"
+        super().__init__([self.number, self.unit])
+
+    @property
+    def value(self) -> str:
+        """Return the number with its unit: ``2h``, ``1.5GiB``."""
+        text = str(self.number.value).strip().replace(",", ".")
+        if not text.replace(".", "", 1).isdecimal():
+            return text
+        seconds = _UNIT_SECONDS.get(self.unit.value)
+        return f"{text}{self.unit.value}" if seconds is None else f"{round(float(text) * seconds)}s"
+
+
 class FieldRow(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
     """A field with its help text, and below it the error of its entry."""
 
     def __init__(self, field: ipywidgets.DOMWidget, note: str = "") -> None:
         self.field = field
-        field.style, field.layout = _WIDE, _FILL
+        field.layout = _FILL
+        if not isinstance(field, UnitField):
+            field.style = _WIDE
         if note:
             field.tooltip = note
         self.note = Sentence(note, margin=_FIELD_MARGIN)
@@ -172,9 +198,9 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
                 ipywidgets.BoundedIntText(value=0, min=0, max=1024, description="Devices"),
                 "Whole devices (GPUs); 0 for a job on CPU.",
             ),
-            "seconds": FieldRow(ipywidgets.Text("1h", description="Time limit"), parsers.TIME_HELP),
+            "seconds": FieldRow(UnitField("1", "h", _TIME_UNITS, description="Time limit")),
             "memory_bytes": FieldRow(
-                ipywidgets.Text("", placeholder="any", description="Memory"), parsers.MEMORY_HELP
+                UnitField("", "GiB", _SIZE_UNITS, description="Memory", placeholder="any")
             ),
             "labels": FieldRow(
                 ipywidgets.Text("", placeholder="none", description="Labels"),

@@ -43,3 +43,20 @@ def test_a_refused_internet_choice_is_shown_beside_its_field(tmp_path: Path) -> 
         service.refuse = None
         assert form.submit() is not None
         assert [sent["internet"] for sent in service.called("POST", "requests")] == [False, False]
+
+
+def test_a_time_limit_and_a_memory_limit_are_a_number_and_a_unit(tmp_path: Path) -> None:
+    (tmp_path / "a.ipynb").write_text(NOTEBOOK)
+    with FakeService() as service:
+        form = SubmitForm(tmp_path / "a.ipynb", client=Client(service.url, "t"))
+        seconds, memory = (form.rows[name].field for name in ("seconds", "memory_bytes"))
+        for number, unit, size in (("1,5", "h", ""), ("20", "m", "1.5"), ("1h30m", "d", "300MiB")):
+            seconds.number.value, seconds.unit.value = number, unit
+            memory.number.value = size
+            assert form.submit() is not None
+        seconds.number.value = "soon"
+        assert form.submit() is None
+        assert "Invalid duration" in form.rows["seconds"].error
+        sent = service.called("POST", "requests")
+    assert [each["seconds"] for each in sent] == [5400, 1200, 5400]
+    assert [each["memory_bytes"] for each in sent] == [0, 3 * 2**29, 300 * 2**20]
