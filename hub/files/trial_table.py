@@ -26,6 +26,11 @@ def _rows(found: TrialsOut) -> Iterator[list[Cell]]:
         yield [trial.number, *values, trial.state, seconds, *reported, trial.message]
 
 
+def state_text(state: str) -> str:
+    """Return the state of a trial in words."""
+    return state.replace("_", " ")
+
+
 def value_of(trial: TrialOut, name: str) -> str:
     """Return a parameter of a trial as text; empty if it keeps its default."""
     if name not in trial.values:

@@ -34,7 +34,7 @@ from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.space_syntax import space_from_json
 from .access import RequestAccess
 
-_WAITING: Final = "waiting"
+_WAITING, _NOT_RUN = "waiting", "not_run"
 MOST_POINTS: Final = 500
 """Points of a curve, unless other points are asked for."""
 _MOST_ATTEMPTS: Final = 10
@@ -188,6 +188,8 @@ class TrialService:
         )
 
     def _records(self, record: RequestRecord) -> Mapping[int, TrialRecord]:
+        if not self.context.files.keeps(record.id):  # a deleted folder is not created again
+            return {}
         for epoch in attempts_of(record):
             folder = self.context.files.attempt_folder(record.id, epoch)
             for name in (TRIALS, EARLIER_TRIALS):
@@ -284,7 +286,8 @@ def _trial_out(
 ) -> TrialOut:
     if record is None or (record.state is TrialState.RUNNING and not running):
         # One that was stopped with its sweep runs again if that is resumed.
-        return TrialOut(number=number, values=dict(values), state=_WAITING)
+        state = _WAITING if running else _NOT_RUN
+        return TrialOut(number=number, values=dict(values), state=state)
     return TrialOut(
         number=number,
         values=dict(values),

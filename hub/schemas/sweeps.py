@@ -86,7 +86,8 @@ class TrialOut(Out):
     values: dict[str, JsonValue]
     """Its parameters, without those that are the same in all trials."""
     state: str
-    """`waiting`, `running`, `succeeded`, `failed` or `stopped`."""
+    """`waiting`, `running`, `succeeded`, `failed`, `stopped`, or `not_run` if the sweep has ended
+    before it."""
     at: float | None = None
     """When it started or ended."""
     seconds: float = 0.0

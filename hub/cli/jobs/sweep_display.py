@@ -10,7 +10,7 @@ from functools import partial
 
 import click
 
-from ...files.trial_table import value_of
+from ...files.trial_table import state_text, value_of
 from ...messages import units
 from ...schemas.sweeps import TrialOut, TrialsOut
 from ...sweeps.explanation import SweepExplanation
@@ -97,7 +97,7 @@ def show_trials(found: TrialsOut) -> None:
     heading = ["TRIAL", *found.parameters, "STATE", "TIME", *found.names, "MESSAGE"]
     right = ",".join(["TRIAL", "TIME", *found.names])
     display.table(heading, map(partial(_trial_row, found), found.trials), right=right)
-    counts = Counter(trial.state for trial in found.trials)
+    counts = Counter(state_text(trial.state) for trial in found.trials)
     states = ", ".join(f"{number} {state}" for state, number in counts.items())
     click.echo(f"{units.count(len(found.trials), 'trial')}: {states}.")
     if found.best is not None:
@@ -112,7 +112,7 @@ def _trial_row(found: TrialsOut, trial: TrialOut) -> list[str]:
     values = [value_of(trial, name) for name in found.parameters]
     reported = [number_text(trial.reported.get(name)) for name in found.names]
     took = units.duration(trial.seconds) if trial.at is not None and trial.seconds else ""
-    row = [str(trial.number), *values, trial.state, took, *reported, trial.message]
+    row = [str(trial.number), *values, state_text(trial.state), took, *reported, trial.message]
     return [printable(text) for text in row]
 
 

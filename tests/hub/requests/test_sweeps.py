@@ -142,6 +142,22 @@ def test_trials_are_shown_with_what_they_have_reported(context: Context) -> None
     ]
 
 
+def test_trials_of_an_ended_sweep_that_have_not_run_say_so(context: Context) -> None:
+    made = submitted(context)
+    states = {one.state for one in TrialService(context).trials(STUDENT1, made).trials}
+    assert states == {"waiting"}
+    folder = started(context, made)
+    add_trials(folder, [trial(1, TrialState.SUCCEEDED), trial(2, TrialState.RUNNING)])
+    store, now = context.store, context.clock()
+    cause = Cause(code=CauseCode.CANCELLED, message="Cancelled.")
+    store.apply(made, lifecycle.stop, State.CANCELLED, cause, now=now)
+    lease = store.request(made).lease
+    assert lease is not None
+    store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=now)
+    found = TrialService(context).trials(STUDENT1, made).trials
+    assert [one.state for one in found] == ["succeeded", "not_run", "not_run", "not_run"]
+
+
 def test_an_objective_that_no_trial_reports_is_told(context: Context) -> None:
     made = submitted(context, objective="loss")
     folder = started(context, made)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....files.trial_table import value_of
+from ....files.trial_table import state_text, value_of
 from ....messages import units
 from ....schemas.sweeps import TrialOut, TrialsOut
 from ...html.curve import Curve, number_text
@@ -60,7 +60,7 @@ class TrialsView:
 
 
 def trials_view(found: TrialsOut) -> TrialsView:
-    states = Counter(trial.state for trial in found.trials)
+    states = Counter(state_text(trial.state) for trial in found.trials)
     counts = ", ".join(f"{number} {state}" for state, number in states.items())
     total = units.count(len(found.trials), "trial")
     left_out = f"The first {SHOWN} of {total}; the CSV has all of them."
@@ -84,7 +84,7 @@ def _row(found: TrialsOut, trial: TrialOut) -> TrialRow:
         notebook=bool(trial.notebook),
         best=trial.number == found.best,
         may_stop=trial.state in ("running", "waiting"),
-        state=trial.state,
+        state=state_text(trial.state),
         seconds=_time(trial.seconds),
         message=trial.message,
         values=[value_of(trial, name) for name in found.parameters],
