@@ -27,6 +27,7 @@ EARLIER_TRIALS: Final = "earlier-trials.jsonl"
 STOPPED_TRIALS: Final = "stopped-trials.json"
 """The trials that users have stopped, as a list; the service writes it, the runner reads it."""
 _MOST_BYTES: Final = 32 << 20
+_MOST_STOPPED_BYTES: Final = 1 << 18
 _MESSAGE: Final = 500
 _NAMES, _NAME = 100, 100
 _DEEPEST: Final = 16
@@ -79,7 +80,8 @@ def reports_name(number: int) -> str:
 
 def add_trials(folder: Path, records: Iterable[TrialRecord]) -> None:
     """Append lines, in one write."""
-    lines = "".join(json.dumps(_as_json(record)) + "\n" for record in records)
+    # Each line begins anew, after one that a full disk has cut off.
+    lines = "".join("\n" + json.dumps(_as_json(record)) + "\n" for record in records)
     with (folder / TRIALS).open("a", encoding="utf-8") as file:
         file.write(lines)
 
@@ -101,8 +103,8 @@ def read_trials(folder: Path, name: str = TRIALS) -> Mapping[int, TrialRecord]:
     except OSError:
         return found
     for line in text.split("\n"):
-        with suppress(ValueError, TypeError, KeyError):
-            record = _record(parse_json(line))
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            record = _record(json.loads(line))  # a line as the runner writes it, up to 20,000
             found[record.number] = record
     return found
 
@@ -137,7 +139,7 @@ def read_stopped(folder: Path) -> frozenset[int]:
     """Return the numbers of the trials that users have stopped."""
     try:
         with opened_file(folder, STOPPED_TRIALS) as file:
-            found = parse_json(file.read(_MOST_BYTES))
+            found = parse_json(file.read(_MOST_STOPPED_BYTES))
     except (OSError, ValueError):
         return frozenset()
     numbers = found if isinstance(found, list) else []
@@ -158,6 +160,8 @@ def hand_over_trials(earlier: Path, folder: Path) -> None:
     Raises:
         OSError: a file cannot be linked.
     """
+    with opened_folder(earlier) as old, opened_folder(folder) as new:
+        _link(old, STOPPED_TRIALS, new, STOPPED_TRIALS)
     finished = finished_trials(read_trials(earlier)) or finished_trials(
         read_trials(earlier, EARLIER_TRIALS)
     )

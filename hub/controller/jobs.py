@@ -81,7 +81,10 @@ class JobController:
         if job.sweep is not None:
             finished = earlier_trials(c, request, before=lease.epoch)
             if finished is not None:
-                hand_over_trials(finished, folder)
+                try:
+                    hand_over_trials(finished, folder)
+                except OSError as error:  # such as a link in the place of a folder
+                    log.warning("%s: trials are not taken over: %s", lease.id, error)
         earlier = latest_snapshot(c, request, before=lease.epoch) if job.sweep is None else None
         if earlier is not None:
             snapshots.hand_over(earlier, folder)

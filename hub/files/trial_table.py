@@ -20,7 +20,7 @@ def _heading(found: TrialsOut) -> list[Cell]:
 
 def _rows(found: TrialsOut) -> Iterator[list[Cell]]:
     for trial in found.trials:
-        values: list[Cell] = [value_of(trial, name) for name in found.parameters]
+        values = [_cell(trial, name) for name in found.parameters]
         reported: list[Cell] = [trial.reported.get(name) for name in found.names]
         seconds = trial.seconds if trial.at is not None else None
         yield [trial.number, *values, trial.state, seconds, *reported, trial.message]
@@ -29,6 +29,12 @@ def _rows(found: TrialsOut) -> Iterator[list[Cell]]:
 def state_text(state: str) -> str:
     """Return the state of a trial in words."""
     return state.replace("_", " ")
+
+
+def _cell(trial: TrialOut, name: str) -> Cell:
+    value = trial.values.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else value_of(trial, name)  # type: ignore[return-value]  # a number
 
 
 def value_of(trial: TrialOut, name: str) -> str:

@@ -18,6 +18,7 @@ from ..attempts.trials import (
     TrialState,
     finished_trials,
     notebook_name,
+    read_stopped,
     read_trials,
     reports_name,
     stop_trial,
@@ -35,6 +36,7 @@ from ..sweeps.space_syntax import space_from_json
 from .access import RequestAccess
 
 _WAITING, _NOT_RUN = "waiting", "not_run"
+_LIVE: Final = (State.STARTING, State.RUNNING, State.STOPPING)
 MOST_POINTS: Final = 500
 """Points of a curve, unless other points are asked for."""
 _MOST_ATTEMPTS: Final = 10
@@ -122,7 +124,9 @@ def earlier_trials(context: Context, request: RequestRecord, *, before: int) -> 
 
 
 def _finished(folder: Path) -> bool:
-    return any(finished_trials(read_trials(folder, name)) for name in (TRIALS, EARLIER_TRIALS))
+    names = (TRIALS, EARLIER_TRIALS)
+    ended = any(finished_trials(read_trials(folder, name)) for name in names)
+    return ended or bool(read_stopped(folder))
 
 
 def _resumed(context: Context, request: RequestRecord) -> RequestRecord | None:
@@ -167,11 +171,18 @@ class TrialService:
             raise NotFound(
                 f"{record.id} is no sweep.", accepted="A job that `carrel sweep` has submitted."
             )
-        found = self._records(record)
-        running = record.state not in TERMINAL
+        found, stopped = self._records(record)
+        not_run = _NOT_RUN if record.state in TERMINAL else _WAITING
+        live = record.state in _LIVE
         planned = space_from_json(order.space).trials()
         trials = [
-            _trial_out(trial.number, trial.values, found.get(trial.number), running=running)
+            _trial_out(
+                trial.number,
+                trial.values,
+                found.get(trial.number),
+                live=live,
+                otherwise=TrialState.STOPPED if trial.number in stopped else not_run,
+            )
             for trial in planned
         ]
         names = dict.fromkeys(name for one in found.values() for name in one.reported)
@@ -187,15 +198,16 @@ class TrialService:
             note=_note(trials, order, best),
         )
 
-    def _records(self, record: RequestRecord) -> Mapping[int, TrialRecord]:
+    def _records(self, record: RequestRecord) -> tuple[Mapping[int, TrialRecord], frozenset[int]]:
+        """Return what has become of the trials, and the numbers of the stopped ones."""
         if not self.context.files.keeps(record.id):  # a deleted folder is not created again
-            return {}
+            return {}, frozenset()
         for epoch in attempts_of(record):
             folder = self.context.files.attempt_folder(record.id, epoch)
             for name in (TRIALS, EARLIER_TRIALS):
                 if found := read_trials(folder, name):
-                    return found
-        return {}
+                    return found, read_stopped(folder)
+        return {}, frozenset()
 
     def stop(self, who: Identity, request_id: str, number: int) -> TrialsOut:
         """Stop a trial that runs or waits; one that has ended stays as it is.
@@ -229,10 +241,12 @@ class TrialService:
         files = self.context.files
         if not files.keeps(record.id):  # A deleted folder is not created again.
             return ReportsOut(reports=[])
-        found = joined(
+        every = (
             read_reports(files.attempt_folder(record.id, epoch), name)
             for epoch in attempts_of(record)[:_MOST_ATTEMPTS]
         )
+        # A trial starts anew in each attempt.
+        found = next(filter(None, every), {}) if trial else joined(every)
         return ReportsOut(reports=[_report_out(*each, points) for each in found.items()])
 
 
@@ -282,12 +296,21 @@ def _has_run(record: TrialRecord) -> bool:
 
 
 def _trial_out(
-    number: int, values: Mapping[str, object], record: TrialRecord | None, *, running: bool
+    number: int,
+    values: Mapping[str, object],
+    record: TrialRecord | None,
+    *,
+    live: bool,
+    otherwise: str,
 ) -> TrialOut:
-    if record is None or (record.state is TrialState.RUNNING and not running):
-        # One that was stopped with its sweep runs again if that is resumed.
-        state = _WAITING if running else _NOT_RUN
-        return TrialOut(number=number, values=dict(values), state=state)
+    """Return a trial.
+
+    Args:
+        live: whether an attempt of the sweep runs.
+        otherwise: the state of a trial that neither runs nor has ended.
+    """
+    if record is None or (record.state is TrialState.RUNNING and not live):
+        return TrialOut(number=number, values=dict(values), state=otherwise)
     return TrialOut(
         number=number,
         values=dict(values),

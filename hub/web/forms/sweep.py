@@ -59,7 +59,7 @@ def parallel_trials(fields: Mapping[str, str]) -> int:
     """Return how many trials of a form run at a time; 1 as long as it is no sweep."""
     text = fields.get("parallel", "").strip()
     is_sweep = fields.get("sweep", "").strip() and fields.get("kind") != "command"
-    return min(MOST_PARALLEL, max(1, int(text))) if is_sweep and text.isdecimal() else 1
+    return min(MOST_PARALLEL, max(1, int(text[:9]))) if is_sweep and text.isdecimal() else 1
 
 
 def _space(text: str) -> Mapping[str, object]:

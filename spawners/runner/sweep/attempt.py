@@ -94,7 +94,7 @@ class SweepAttempt(NotebookAttempt):
         super().check()
         if self.executor is not None:
             stopped = read_stopped(self.folder)
-            if stopped != self.executor.stopped:
+            if stopped:  # a kernel may have started since the last look
                 self.executor.stop_trials(stopped)
 
     def report_step(self) -> None:

@@ -77,6 +77,8 @@ class SweepExecutor:
         self.failed: list[tuple[int, AttemptOutcome]] = []
         self.stopped = read_stopped(sweep.folder)
         self.done = done
+        self._broken = False
+        """Whether something else than a trial has failed: nothing more is started."""
         self._slots = Slots(self.order.parallel)
         self._forks = Slots(self.order.parallel + _FORKS_AHEAD)
 
@@ -117,10 +119,7 @@ class SweepExecutor:
                 if not await self._ran(run, path):
                     return
             except ForkRefused as refused:
-                self.sweep.log.write(
-                    f"carrel: {task.name}: the kernel cannot be forked, because {refused}: "
-                    "each trial runs all cells\n"
-                )
+                await self._give_up(run, str(refused))
                 await self._each_alone(stage.trials, path)
                 return
             await _all(
@@ -128,6 +127,20 @@ class SweepExecutor:
             )
         finally:
             await self._close(run)
+
+    async def _give_up(self, run: StageRun, why: str) -> None:
+        """Leave the kernel of the parent, which cannot be forked; it may hold device memory."""
+        parent = run.parent
+        assert parent is not None
+        await self._close(run)
+        if not parent.refused:
+            parent.refused = why
+            self.sweep.log.write(
+                f"carrel: {parent.task.name}: the kernel cannot be forked, because {why}: "
+                "each trial runs all cells\n"
+            )
+        if not any(other.parent is parent for other in self.open):
+            await self._close(parent)
 
     async def _alone(self, number: int, path: Path) -> None:
         """Run a trial from the first cell to the last one."""
@@ -147,16 +160,22 @@ class SweepExecutor:
 
     async def _ran(self, run: StageRun, path: Path) -> bool:
         """Run a stage in a free slot; return whether further stages follow it."""
-        if run.parent is None or not run.task.last:
-            return await self._ran_in_slot(run, path)
-        async with self._forks.one(path):
-            self._check_stop()
-            self.open.add(run)
-            await run.fork()
-            return await self._ran_in_slot(run, path)
+        try:
+            if run.parent is None or not run.task.last:
+                return await self._ran_in_slot(run, path)
+            async with self._forks.one(path):
+                self._check_stop()
+                self.open.add(run)
+                await run.fork()
+                return await self._ran_in_slot(run, path)
+        except (Stopped, Halted, ForkRefused):
+            raise
+        except BaseException:
+            self._broken = True
+            raise
 
     def _check_stop(self) -> None:
-        if self.sweep.stopping.is_set():
+        if self.sweep.stopping.is_set() or self._broken:
             raise Stopped
         if self.sweep.is_halted():
             raise Halted
@@ -174,20 +193,27 @@ class SweepExecutor:
             shared = run.parent is None and not run.task.last
             environment = {} if shared else slot_environment(self.sweep, self.order.parallel, slot)
             found = await run.run(environment, limit=self.order.trial_seconds)
-            if self.sweep.stopping.is_set():
-                raise Stopped  # the kernel was killed: that is no result of the trial
-        if self.stopped.issuperset(run.task.trials) and found.code is not CauseCode.SUCCEEDED:
+            if run.task.last and self.sweep.order.device_ids:
+                await run.close()  # the next trial of this slot needs the memory of its devices
+        goes_on = self._judge(run, found)
+        self._show("")
+        return goes_on
+
+    def _judge(self, run: StageRun, found: AttemptOutcome) -> bool:
+        """Record what a stage means for its trials; return whether further stages follow it."""
+        succeeded = found.code is CauseCode.SUCCEEDED
+        # A cell that ends the notebook itself ends that of all its trials.
+        if succeeded and not run.task.last and run.failure is None:
+            return True
+        run.copy_to_all()
+        if succeeded:
+            self._record(run.task.trials, TrialState.SUCCEEDED, run)
+        elif self.stopped.issuperset(run.task.trials):
             self._record(run.task.trials, TrialState.STOPPED, run)
-        elif found.code is CauseCode.SUCCEEDED:
-            if run.task.last:
-                run.copy_to_all()
-                self._record(run.task.trials, TrialState.SUCCEEDED, run)
         else:
-            run.copy_to_all()
             self.failed += [(number, found) for number in run.task.trials]
             self._record(run.task.trials, TrialState.FAILED, run, found.message)
-        self._show("")
-        return found.code is CauseCode.SUCCEEDED and not run.task.last
+        return False
 
     async def _close(self, run: StageRun) -> None:
         await run.close()

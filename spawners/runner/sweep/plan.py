@@ -30,7 +30,7 @@ from ....hub.sweeps.trials import Scalar, Trial, optional_parameters
 from ..attempt.outcome_messages import StartFailed
 from ..notebook.attempt import ChosenKernel
 
-_SEEDS: Final = re.compile(r"seed|state", re.IGNORECASE)
+_SEEDS: Final = re.compile(r"seed|set_?state|set_rng_state|RandomState")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

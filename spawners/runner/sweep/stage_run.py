@@ -26,9 +26,10 @@ from ....hub.sweeps.trials import Scalar
 from ..attempt.log import Log
 from ..attempt.outcome_messages import AttemptOutcome
 from ..attempt.reporter import EventReporter
+from ..kernels.fork_client import ForkRefused
 from ..kernels.start import START_TIMEOUT_SECONDS
 from ..notebook.attempt import NotebookAttempt
-from ..notebook.engine import NotebookManager
+from ..notebook.engine import NotebookManager, Stopped
 from .plan import SweepPlan, code_indexes
 from .stage_client import StageClient
 
@@ -86,6 +87,7 @@ class StageRun(NotebookAttempt):
 
     Attributes:
         seconds: what its cells took, those of earlier stages included.
+        refused: why its kernel cannot be forked; empty if it can.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class StageRun(NotebookAttempt):
         self.stage_client: StageClient | None = None
         self._limit = 0
         self._timed_out = False
+        self.refused = ""
         self._fork_error: DeadKernelError | RuntimeError | None = None
         number = task.trials[0]
         shared = f"reports-{task.first}-{number}.jsonl"
@@ -150,6 +153,8 @@ class StageRun(NotebookAttempt):
         except (DeadKernelError, RuntimeError) as raised:
             error = raised
             await self._find_exit()
+        if self.stopping.is_set():
+            raise Stopped  # the kernel was killed: that is no result of the cells
         found = self._outcome(error)
         if self.task.last or found.code is not CauseCode.SUCCEEDED:
             self.conclude(found)
@@ -162,6 +167,9 @@ class StageRun(NotebookAttempt):
         if self.stage_client is not None:
             with suppress(DeadKernelError, RuntimeError):
                 await self.stage_client.close()
+        if self.process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)  # what the cells have left behind
         if not self.task.last:
             self.reports.unlink(missing_ok=True)
         for number in self.task.trials:
@@ -241,6 +249,8 @@ class StageRun(NotebookAttempt):
             variables[OUTPUT_VARIABLE] = str(folder)
         self.reports.unlink(missing_ok=True)
         parent = self.parent
+        if parent is not None and parent.refused:
+            raise ForkRefused(parent.refused)
         if parent is None or parent.stage_client is None:
             return await client.open({**os.environ, **variables})
         if parent.reports.exists():

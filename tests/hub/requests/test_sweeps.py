@@ -8,7 +8,14 @@ from typing import Any
 import nbformat
 import pytest
 
-from carrel.hub.attempts.trials import TRIALS, TrialRecord, TrialState, add_trials, read_stopped
+from carrel.hub.attempts.trials import (
+    TRIALS,
+    TrialRecord,
+    TrialState,
+    add_trials,
+    read_stopped,
+    stop_trial,
+)
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from carrel.hub.files.trial_table import trials_csv
 from carrel.hub.records.leases import Handle
@@ -56,9 +63,11 @@ def submitted(context: Context, **sweep: Any) -> str:
 
 def started(context: Context, request_id: str) -> Path:
     start = [Start(request_id=request_id, devices=())]
-    context.store.grant(start, now=context.clock(), lease_seconds=30.0)
-    epoch = context.store.request(request_id).lease.epoch  # type: ignore[union-attr]
-    return context.files.attempt_folder(request_id, epoch)
+    store, now = context.store, context.clock()
+    (lease,) = store.grant(start, now=now, lease_seconds=30.0)
+    store.launch(lease.id, now=now)
+    store.apply_to_lease(lease.id, lifecycle.start, Handle(pid=1, started_at=now), now=now)
+    return context.files.attempt_folder(request_id, lease.epoch)
 
 
 def trial(number: int, state: TrialState, **reported: float) -> TrialRecord:
@@ -140,6 +149,19 @@ def test_trials_are_shown_with_what_they_have_reported(context: Context) -> None
         "trial,lr,depth,state,seconds,loss,accuracy,message",
         "1,0.1,2,succeeded,2.5,0.5,0.9,",
     ]
+    negative = found.model_copy(
+        update={"trials": [found.trials[0].model_copy(update={"values": {"lr": -0.5}})]}
+    )
+    assert trials_csv(negative).splitlines()[1].startswith("1,-0.5,,succeeded")
+
+
+def test_a_stopped_trial_is_shown_as_such_before_its_turn(context: Context) -> None:
+    made = submitted(context)
+    folder = started(context, made)
+    add_trials(folder, [trial(1, TrialState.SUCCEEDED)])
+    stop_trial(folder, 3)
+    found = TrialService(context).trials(STUDENT1, made).trials
+    assert [one.state for one in found] == ["succeeded", "waiting", "stopped", "waiting"]
 
 
 def test_trials_of_an_ended_sweep_that_have_not_run_say_so(context: Context) -> None:
@@ -178,11 +200,6 @@ def test_a_trial_of_a_running_sweep_is_stopped(context: Context) -> None:
     with pytest.raises(Conflict, match="only trials of a running sweep stop"):
         service.stop(STUDENT1, made, 1)
     folder = started(context, made)
-    lease = context.store.request(made).lease
-    assert lease is not None
-    context.store.launch(lease.id, now=context.clock())
-    process = Handle(pid=1, started_at=context.clock())
-    context.store.apply_to_lease(lease.id, lifecycle.start, process, now=context.clock())
     with pytest.raises(NotFound, match="has no trial 5"):
         service.stop(STUDENT1, made, 5)
     for number in (2, 3, 2):

@@ -30,7 +30,11 @@ def report_curves(found: ReportsOut) -> Sequence[Curve | SingleValue]:
 def best_so_far(found: TrialsOut) -> Curve | None:
     """Return the best objective after each trial that has ended, in the order of their ends."""
     ended = sorted(
-        (trial for trial in found.trials if trial.reported.get(found.objective) is not None),
+        (
+            trial
+            for trial in found.trials
+            if trial.state == "succeeded" and trial.reported.get(found.objective) is not None
+        ),
         key=lambda trial: (trial.at or 0.0, trial.number),
     )
     best: list[float] = []

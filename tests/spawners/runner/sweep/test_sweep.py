@@ -111,6 +111,24 @@ def test_a_kernel_with_threads_of_its_own_is_not_forked(desk: Desk) -> None:
     assert "would end in a fork: each trial runs all cells" in log(order)
 
 
+def test_a_kernel_with_a_module_that_no_fork_survives_is_not_forked(desk: Desk) -> None:
+    stands_in = "import sys, types; sys.modules['polars'] = types.ModuleType('polars')"
+    nb = notebook(stands_in, "print(lr)", parameters="lr = 0")
+    nb.cells[2].metadata["tags"] = ["carrel-share"]
+    order = sweep(desk, desk.order(nb), space={"grid": {"lr": [1, 2, 3]}})
+    assert wait_for_end(desk, order, desk.backend.start(order)) == 0
+    assert [printed(trial(order, n)) for n in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
+    assert log(order).count("the threads of polars would end in a fork") == 1
+
+
+def test_a_shared_cell_that_ends_the_notebook_ends_it_for_all_its_trials(desk: Desk) -> None:
+    nb = notebook("raise SystemExit", "print('never')", "print(lr)", parameters="lr = 0")
+    order = sweep(desk, desk.order(nb), space={"grid": {"lr": [1, 2]}})
+    assert wait_for_end(desk, order, desk.backend.start(order)) == 0
+    assert states(order) == {1: "succeeded", 2: "succeeded"}
+    assert not any("never" in printed(trial(order, n)) for n in (1, 2))
+
+
 def test_trials_run_for_themselves_if_sharing_is_off(desk: Desk) -> None:
     nb = notebook("import os; pid = os.getpid()", "print(lr, pid)", parameters="lr = 0")
     order = sweep(desk, desk.order(nb), space={"grid": {"lr": [1, 2]}}, share=False, parallel=2)
