@@ -448,6 +448,7 @@ NO_PAGES = {
     f"{SERVICE}/requests/{{request_id}}/feed": "a stream",
     f"{SERVICE}/requests/{{request_id}}/why": "a part of a request that waits",
     f"{SERVICE}/requests/{{request_id}}/ledger": "a part of the usage page",
+    f"{SERVICE}/requests/{{request_id}}/trials.csv": "a table",
     f"{SERVICE}/requests/{{request_id}}/outputs/{{event_id}}": "in a sandboxed frame",
     f"{SERVICE}/requests/{{request_id}}/notebook/content": "in a sandboxed frame",
     f"{SERVICE}/desk/live": "a part of the desk",

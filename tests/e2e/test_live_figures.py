@@ -62,5 +62,5 @@ def test_a_date_is_read_in_the_zone_in_which_the_page_shows_it(
     held[-1].continue_()
     then = page.locator("#target .preview time").first
     expect(then).to_have_attribute("datetime", "2034-11-22T09:00:00Z")
-    expect(then).to_contain_text("Nov 22, 2034, 6:00:00")
+    expect(then).to_contain_text("Nov 22, 2034, 6:00")
     assert admin.complaints == []

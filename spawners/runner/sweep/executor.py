@@ -166,8 +166,11 @@ class SweepExecutor:
             async with self._forks.one(path):
                 self._check_stop()
                 self.open.add(run)
-                await run.fork()
-                return await self._ran_in_slot(run, path)
+                fork = asyncio.create_task(run.fork())
+                try:
+                    return await self._ran_in_slot(run, path, fork)
+                finally:
+                    await asyncio.gather(fork, return_exceptions=True)
         except (Stopped, Halted, ForkRefused):
             raise
         except BaseException:
@@ -180,9 +183,14 @@ class SweepExecutor:
         if self.sweep.is_halted():
             raise Halted
 
-    async def _ran_in_slot(self, run: StageRun, path: Path) -> bool:
+    async def _ran_in_slot(
+        self, run: StageRun, path: Path, fork: asyncio.Task[None] | None = None
+    ) -> bool:
+        """Run a stage in a free slot, also if its kernel is still being forked: in this order."""
         async with self._slots.one(path) as slot:
             self._check_stop()
+            if fork is not None:
+                await fork
             if self.stopped.issuperset(run.task.trials):
                 self._record(run.task.trials, TrialState.STOPPED)
                 return False
