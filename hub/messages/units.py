@@ -27,6 +27,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def number_text(value: float | None) -> str:
+    """Return a reported value with six digits; empty for none."""
+    return "" if value is None else f"{value:.6g}"
+
+
 def provisional(cells: int) -> str:
     """``provisional: 2 cells wait for a person's points``; empty for none."""
     verb = "waits" if cells == 1 else "wait"

@@ -38,7 +38,7 @@ def notebook(storage: Files, record: RequestRecord) -> tuple[str, bytes]:
     if record.job is None or not record.job.notebook_name:
         kind = "a session" if record.job is None else "a command"
         raise NotFound(f"{record.id} is {kind}: it has no output notebook.")
-    for epoch in _attempts(record):
+    for epoch in attempts_of(record):
         content = storage.output(record.id, epoch)
         if content is not None:
             return record.job.output_name, content
@@ -69,7 +69,7 @@ def read_submitted(path: Path, request_id: str) -> bytes:
 
 def files(storage: Files, record: RequestRecord) -> tuple[int, OutputFiles]:
     """Return the newest attempt with output files, and their listing; 0 if none has any."""
-    for epoch in _attempts(record):
+    for epoch in attempts_of(record):
         found = storage.files(record.id, epoch)
         if found.files or found.left_out:
             return epoch, found
@@ -81,6 +81,6 @@ def open_file(storage: Files, record: RequestRecord, name: str) -> BinaryIO:
     return storage.open_file(record.id, files(storage, record)[0], name)
 
 
-def _attempts(record: RequestRecord) -> range:
+def attempts_of(record: RequestRecord) -> range:
     """Return the numbers of all attempts, newest first."""
     return range(record.lease.epoch if record.lease else 0, 0, -1)

@@ -34,6 +34,7 @@ from ..schemas.sweeps import ReportOut, ReportsOut, SweepIn, TrialOut, TrialsOut
 from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.space_syntax import space_from_json
 from .access import RequestAccess
+from .outputs import attempts_of
 
 _WAITING, _NOT_RUN = "waiting", "not_run"
 _LIVE: Final = (State.STARTING, State.RUNNING, State.STOPPING)
@@ -146,11 +147,6 @@ def _are_equal(before: Path, now: Path) -> bool:
         return before.read_bytes() == now.read_bytes()
     except OSError:
         return False
-
-
-def attempts_of(record: RequestRecord) -> range:
-    """Return the numbers of all attempts, newest first."""
-    return range(record.lease.epoch if record.lease else 0, 0, -1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ def request_details(request: RequestOut, now: float, reported: Iterable[ReportOu
 
 
 def _number(value: float | None) -> str:
-    return "not a number" if value is None else f"{value:.6g}"
+    return "not a number" if value is None else units.number_text(value)
 
 
 def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:

@@ -102,7 +102,7 @@ def show_trials(found: TrialsOut) -> None:
     click.echo(f"{units.count(len(found.trials), 'trial')}: {states}.")
     if found.best is not None:
         best = found.trials[found.best - 1]
-        value = number_text(best.reported[found.objective])
+        value = units.number_text(best.reported[found.objective])
         click.echo(f"The best one is trial {found.best}: {printable(found.objective)} = {value}.")
     if found.note:
         click.echo(printable(found.note))
@@ -110,12 +110,7 @@ def show_trials(found: TrialsOut) -> None:
 
 def _trial_row(found: TrialsOut, trial: TrialOut) -> list[str]:
     values = [value_of(trial, name) for name in found.parameters]
-    reported = [number_text(trial.reported.get(name)) for name in found.names]
+    reported = [units.number_text(trial.reported.get(name)) for name in found.names]
     took = units.duration(trial.seconds) if trial.at is not None and trial.seconds else ""
     row = [str(trial.number), *values, state_text(trial.state), took, *reported, trial.message]
     return [printable(text) for text in row]
-
-
-def number_text(value: float | None) -> str:
-    """Return a reported value with six digits; empty for none."""
-    return "" if value is None else f"{value:.6g}"

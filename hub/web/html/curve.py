@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...messages.units import number_text
 from .plot import HEIGHT, WIDTH
 
 
@@ -29,11 +30,6 @@ class Curve:
     dots: str
     scale: tuple[str, str]
     axis: tuple[str, str]
-
-
-def number_text(value: float | None) -> str:
-    """Return a value with six digits; empty for none."""
-    return "" if value is None else f"{value:.6g}"
 
 
 def curve(

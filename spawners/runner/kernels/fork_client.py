@@ -32,23 +32,15 @@ class ServerAbsent(ForkRefused):
     """No server listens at the socket: it is still starting, or has ended."""
 
 
-class ForkedProcess:
-    """A process that a server has forked, with the interface of ``subprocess.Popen``.
-
-    Attributes:
-        notes: reason by package that the server does not import ahead.
-    """
+class WatchedProcess:
+    """A process that is not our child, with the interface of ``subprocess.Popen``."""
 
     stdin = stdout = stderr = None
 
-    def __init__(
-        self, pid: int, connection: socket.socket, lifeline: int, notes: Mapping[str, str]
-    ) -> None:
+    def __init__(self, pid: int) -> None:
+        """Watch a process. Raises ProcessLookupError if it has ended."""
         self.pid = pid
-        self.notes = notes
         self.returncode: int | None = None
-        self._connection = connection
-        self._lifeline = lifeline
         self._lock = threading.Lock()
         self._descriptor = os.pidfd_open(pid)
 
@@ -90,6 +82,27 @@ class ForkedProcess:
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
+
+    def _end(self) -> None:
+        """Set the exit status, which only the parent of the process knows."""
+        self.returncode = UNKNOWN_EXIT
+        os.close(self._descriptor)
+
+
+class ForkedProcess(WatchedProcess):
+    """A process that a server has forked.
+
+    Attributes:
+        notes: reason by package that the server does not import ahead.
+    """
+
+    def __init__(
+        self, pid: int, connection: socket.socket, lifeline: int, notes: Mapping[str, str]
+    ) -> None:
+        super().__init__(pid)
+        self.notes = notes
+        self._connection = connection
+        self._lifeline = lifeline
 
     def _end(self) -> None:
         """Take the exit status from the server, which is about to send it."""

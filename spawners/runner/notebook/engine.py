@@ -291,16 +291,20 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
 
     async def _load(self, pickle: str) -> str:
         """Load a snapshot in the kernel; return the problem, or nothing."""
-        expression = f"get_ipython().kernel.carrel_snapshots.load({pickle!r})"
-        assert self.kc is not None
-        request = self.kc.execute(
-            "", silent=True, allow_stdin=False, user_expressions={"problem": expression}
-        )
-        reply = await self._async_poll_shell(request)
-        answer = reply["content"].get("user_expressions", {}).get("problem", {})
+        answer = await self._evaluate(f"get_ipython().kernel.carrel_snapshots.load({pickle!r})")
         if answer.get("status") != "ok":
             return str(answer.get("evalue", "the kernel cannot load it"))
-        return str(ast.literal_eval(answer["data"]["text/plain"]))
+        return text_of_value(answer)
+
+    async def _evaluate(self, expression: str) -> dict[str, Any]:
+        """Return the kernel's answer to an expression: with its value, or the error."""
+        assert self.kc is not None
+        request = self.kc.execute(
+            "", silent=True, allow_stdin=False, user_expressions={"value": expression}
+        )
+        reply = await self._async_poll_shell(request)
+        answer: dict[str, Any] = reply["content"].get("user_expressions", {}).get("value", {})
+        return answer
 
     async def _async_poll_shell(self, request: str) -> dict[str, Any]:
         assert self.kc is not None
@@ -436,6 +440,11 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
         size += sum(len(buffer) for buffer in msg.get("buffers") or ())
         if self.nb_man.outputs.replace(f"comm {content['comm_id']}", size):
             super().handle_comm_msg(outs, msg, cell_index)
+
+
+def text_of_value(answer: Mapping[str, Any]) -> str:
+    """Return the value of an expression, as text."""
+    return str(ast.literal_eval(answer["data"]["text/plain"]))
 
 
 def text_for_log(output: NotebookNode) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import os
@@ -15,7 +14,7 @@ from ..attempt.log import drain
 from ..kernels import branch_side
 from ..kernels.fork_client import ForkRefused
 from ..kernels.manager import JobKernelManager
-from ..notebook.engine import Halted, NotebookClient, Stopped
+from ..notebook.engine import Halted, NotebookClient, Stopped, text_of_value
 from .branch_kernel import BranchKernelManager
 
 
@@ -76,7 +75,7 @@ class StageClient(NotebookClient):
         if not getattr(self.km, "ipykernel", False):
             raise ForkRefused("only IPython kernels can be forked")
         call = f"carrel_branches.fork({connection_file!r}, {dict(environment)!r}, {fresh})"
-        found = json.loads(await self._evaluate(f"get_ipython().kernel.{call}"))
+        found = json.loads(await self._value(f"get_ipython().kernel.{call}"))
         if "pid" not in found:
             raise ForkRefused(found["problem"])
         return int(found["pid"])
@@ -85,7 +84,7 @@ class StageClient(NotebookClient):
         """Return the exit status of a fork, None if it is not known."""
         try:
             call = f"get_ipython().kernel.carrel_branches.exit_of({pid})"
-            return int(await self._evaluate(call))
+            return int(await self._value(call))
         except (ForkRefused, DeadKernelError, ValueError):
             return None
 
@@ -114,15 +113,10 @@ class StageClient(NotebookClient):
         if self.km is not None:
             await self._async_cleanup_kernel()
 
-    async def _evaluate(self, expression: str) -> str:
+    async def _value(self, expression: str) -> str:
         """Return the text of an expression. Raises ForkRefused if it raises an error."""
-        assert self.kc is not None
         async with self._evaluation:
-            request = self.kc.execute(
-                "", silent=True, allow_stdin=False, user_expressions={"value": expression}
-            )
-            reply: dict[str, Any] = await self._async_poll_shell(request)
-        answer = reply["content"].get("user_expressions", {}).get("value", {})
+            answer = await self._evaluate(expression)
         if answer.get("status") != "ok":
             raise ForkRefused(str(answer.get("evalue", "the kernel does not answer")))
-        return str(ast.literal_eval(answer["data"]["text/plain"]))
+        return text_of_value(answer)

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import nbformat
 from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from papermill.log import logger
@@ -30,6 +29,7 @@ from ..kernels.fork_client import ForkRefused
 from ..kernels.start import START_TIMEOUT_SECONDS
 from ..notebook.attempt import NotebookAttempt
 from ..notebook.engine import NotebookManager, Stopped
+from ..notebook.output_file import NotebookFile
 from .plan import SweepPlan, code_indexes
 from .stage_client import StageClient
 
@@ -193,10 +193,7 @@ class StageRun(NotebookAttempt):
             status = self.manager.PENDING if index in code else self.manager.COMPLETED
             cell.metadata["papermill"] = _NOT_RUN | {"status": status}
         take_over(self.manager.nb, notebook, self.task.after)
-        text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]  # has no types
-        draft = self.files / f".{notebook_name(number)}.part"
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(self.files / notebook_name(number))
+        NotebookFile(self.files / notebook_name(number), notebook).finish()
         if self.reports.exists():
             shutil.copyfile(self.reports, self.reports.with_name(reports_name(number)))
 
@@ -255,11 +252,9 @@ class StageRun(NotebookAttempt):
             return await client.open({**os.environ, **variables})
         if parent.reports.exists():
             shutil.copyfile(parent.reports, self.reports)
-        await client.open_branch(parent.stage_client, variables, fresh=self._is_random(parent))
-
-    def _is_random(self, parent: StageRun) -> bool:
-        """Whether no cell so far has seeded a generator: each branch then has its own numbers."""
-        return self.plan.is_unseeded(parent.task.after)
+        # Where no cell has seeded a generator, each branch has its own numbers.
+        fresh = self.plan.is_unseeded(parent.task.after)
+        await client.open_branch(parent.stage_client, variables, fresh=fresh)
 
     async def _run_cells(self, client: StageClient) -> None:
         task = self.task

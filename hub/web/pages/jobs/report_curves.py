@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....messages.units import number_text
 from ....schemas.sweeps import ReportsOut, TrialsOut
-from ...html.curve import Curve, curve, number_text
+from ...html.curve import Curve, curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

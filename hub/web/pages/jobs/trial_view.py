@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ....files.trial_table import state_text, value_of
 from ....messages import units
 from ....schemas.sweeps import TrialOut, TrialsOut
-from ...html.curve import Curve, number_text
+from ...html.curve import Curve
 from .report_curves import best_so_far
 
 SHOWN = 500
@@ -69,7 +69,7 @@ def trials_view(found: TrialsOut) -> TrialsView:
     return TrialsView(
         summary=f"{total}: {counts}.",
         best=best,
-        objective=f"{found.objective} = {number_text(value)}" if best else "",
+        objective=f"{found.objective} = {units.number_text(value)}" if best else "",
         notes=[*filter(None, [found.note]), *([left_out] if len(found.trials) > SHOWN else [])],
         parameters=found.parameters,
         names=found.names,
@@ -88,7 +88,7 @@ def _row(found: TrialsOut, trial: TrialOut) -> TrialRow:
         seconds=_time(trial.seconds),
         message=trial.message,
         values=[value_of(trial, name) for name in found.parameters],
-        reported=[number_text(trial.reported.get(name)) for name in found.names],
+        reported=[units.number_text(trial.reported.get(name)) for name in found.names],
     )
 
 
