@@ -25,10 +25,10 @@ TOOK = 0.3
 """How long each snapshot takes, by the clock of these tests."""
 
 
-def saves_in(folder: Path, **variables: object) -> Snapshots:
+def saves_in(folder: Path, *, took: float = TOOK, **variables: object) -> Snapshots:
     shell = SimpleNamespace(user_ns={"value": [1, 2], **variables}, user_ns_hidden={})
     made = Snapshots(shell, str(folder))
-    made.clock = (number * TOOK for number in count(1)).__next__
+    made.clock = (number * took for number in count(1)).__next__
     (folder / "output.ipynb").touch()
     return made
 
@@ -46,6 +46,17 @@ def test_the_next_snapshot_waits_twenty_times_as_long_as_the_last_one_took(tmp_p
         saves.take(number, number, seconds)
         numbers.append(saved(saves))
     assert numbers == [0, 2, 2, 2, 5, 5, 7]
+
+
+@pytest.mark.parametrize(("took", "pause"), [(0.01, 1.0), (0.1, 5.0)])
+def test_a_short_snapshot_costs_a_hundredth_of_the_time_until_five_seconds_are_unsaved(
+    tmp_path: Path, took: float, pause: float
+) -> None:
+    saves, numbers = saves_in(tmp_path, took=took), []
+    for number, seconds in enumerate((1.0, 0.9 * pause, 0.2 * pause), start=1):
+        saves.take(number, number, seconds)
+        numbers.append(saved(saves))
+    assert numbers == [1, 1, 3]
 
 
 def test_a_kernel_that_ends_soon_saves_what_is_not_saved_in_any_case(tmp_path: Path) -> None:
