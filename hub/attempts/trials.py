@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -31,6 +32,8 @@ _MOST_STOPPED_BYTES: Final = 1 << 18
 _MESSAGE: Final = 500
 _NAMES, _NAME = 100, 100
 _DEEPEST: Final = 16
+_STOP: Final = threading.Lock()
+"""Only the service writes the list of stopped trials, and it is one process."""
 
 
 class TrialState(StrEnum):
@@ -94,19 +97,47 @@ def _as_json(record: TrialRecord) -> dict[str, object]:
     return asdict(record) | {"reported": reported}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialLines:
+    """What was read of a file of trials.
+
+    Attributes:
+        file: its device and inode.
+        size: the bytes of the complete lines.
+        found: the newest line of each trial, by number; lines that are none are left out.
+    """
+
+    file: tuple[int, int] = (0, 0)
+    size: int = 0
+    found: Mapping[int, TrialRecord] = field(default_factory=dict)
+
+
 def read_trials(folder: Path, name: str = TRIALS) -> Mapping[int, TrialRecord]:
     """Return the newest line of each trial, by number; lines that are none are left out."""
-    found: dict[int, TrialRecord] = {}
+    return read_on(folder, name, TrialLines()).found
+
+
+def read_on(folder: Path, name: str, known: TrialLines) -> TrialLines:
+    """Return the trials of a file, of which only the lines after the ``known`` ones are read."""
     try:
-        with opened_file(folder, name) as file:
-            text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+        with opened_file(folder, name) as opened:
+            about = os.fstat(opened.fileno())
+            file = about.st_dev, about.st_ino
+            if file != known.file or about.st_size < known.size:
+                known = TrialLines(file=file)
+            opened.seek(known.size)
+            lines = opened.read(max(0, _MOST_BYTES - known.size))
     except OSError:
-        return found
-    for line in text.split("\n"):
+        return TrialLines()
+    lines = lines[: lines.rfind(b"\n") + 1]
+    if not lines:
+        return known
+    found = dict(known.found)
+    for line in lines.decode("utf-8", "replace").split("\n"):
         with suppress(ValueError, TypeError, KeyError, RecursionError):
             record = _record(json.loads(line))  # a line as the runner writes it, up to 20,000
             found[record.number] = record
-    return found
+    return TrialLines(file=file, size=known.size + len(lines), found=found)
 
 
 def _record(found: object) -> TrialRecord:
@@ -147,11 +178,12 @@ def read_stopped(folder: Path) -> frozenset[int]:
 
 
 def stop_trial(folder: Path, number: int) -> None:
-    """Tell the runner to stop a trial; safe to repeat. Raises OSError."""
+    """Tell the runner to stop a trial; safe to repeat, from several threads. Raises OSError."""
     about = folder.stat()
-    text = json.dumps(sorted({*read_stopped(folder), number}))
     owner = (about.st_uid, about.st_gid) if os.geteuid() == 0 else None
-    write_into(folder, STOPPED_TRIALS, text, owner=owner)
+    with _STOP:
+        text = json.dumps(sorted({*read_stopped(folder), number}))
+        write_into(folder, STOPPED_TRIALS, text, owner=owner)
 
 
 def hand_over_trials(earlier: Path, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,7 @@ from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.space_syntax import space_from_json
 from .access import RequestAccess
 from .outputs import attempts_of
+from .trial_cache import TrialCache
 
 _WAITING, _NOT_RUN = "waiting", "not_run"
 _LIVE: Final = (State.STARTING, State.RUNNING, State.STOPPING)
@@ -154,6 +155,7 @@ class TrialService:
     """Shows the trials of sweeps, and the values that jobs have reported."""
 
     context: Context
+    cache: TrialCache = field(default_factory=TrialCache)
 
     def trials(self, who: Identity, request_id: str) -> TrialsOut:
         """Return all trials of a sweep with their newest state.
@@ -170,7 +172,7 @@ class TrialService:
         found, stopped = self._records(record)
         not_run = _NOT_RUN if record.state in TERMINAL else _WAITING
         live = record.state in _LIVE
-        planned = space_from_json(order.space).trials()
+        planned = self.cache.planned(record.id, space_from_json(order.space).trials)
         trials = [
             _trial_out(
                 trial.number,
@@ -201,7 +203,7 @@ class TrialService:
         for epoch in attempts_of(record):
             folder = self.context.files.attempt_folder(record.id, epoch)
             for name in (TRIALS, EARLIER_TRIALS):
-                if found := read_trials(folder, name):
+                if found := self.cache.records(folder, name):
                     return found, read_stopped(folder)
         return {}, frozenset()
 

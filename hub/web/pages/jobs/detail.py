@@ -8,7 +8,7 @@ from functools import partial
 from io import BytesIO
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from ....attempts.trials import notebook_name
@@ -37,6 +37,7 @@ from ...html.cell_output import (
 from ...html.downloads import SAFE_CONTENT, attachment
 from ...html.drawn_figure import figure_in_notebook, figure_page, figure_script, new_nonce
 from ...html.frame_style import theme_of
+from ...html.list_part import ShownParts
 from ...html.notebook import notebook_page
 from ...live.sse import EventStream, last_event_id
 from .feed import JobFeed, job_feed, page_values, sources_of
@@ -44,15 +45,26 @@ from .timeline import JobTimeline
 
 TrialNumber = Annotated[int, Query(ge=0, le=10**6)]
 EventId = Annotated[int, Path(ge=1, le=2**62)]
+PartNumber = Annotated[int, Query(ge=1, le=10**6)]
 
 router = APIRouter(include_in_schema=False)
 
 
+def shown_parts(trials: PartNumber = 1, files: PartNumber = 1) -> ShownParts:
+    """Return which parts of its lists the page shows, as its address says."""
+    return ShownParts(trials=trials, files=files)
+
+
+Parts = Annotated[ShownParts, Depends(shown_parts)]
+
+
 @router.get("/requests/{request_id}")
 def show(
+    *,
     web: Carrel,
     visitor: Guest,
     request_id: RequestId,
+    shown: Parts,
     saved: Annotated[int | None, Query(ge=0, le=10**6)] = None,
     member: Annotated[int, Query(ge=0, le=10**6)] = 0,
 ) -> Response:
@@ -67,7 +79,7 @@ def show(
     csrf = web.caller_access.csrf.issue(visitor.session)
     with web.context.store.together():
         events = _events(web, who, request_id) if request.kind != "session" else []
-        values = page_values(web, visitor, request, csrf)
+        values = page_values(web, visitor, request, csrf, shown)
     history, sources = JobTimeline.of(events), sources_of(web, visitor, request)
     page = web.render(
         "jobs/request.html",
@@ -116,13 +128,19 @@ def feed(
     request_id: RequestId,
     after: Annotated[int, Query(ge=0, le=2**62)] = 0,
     epoch: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    shown: Parts,
 ) -> Response:
     web.requests.request(visitor.identity, request_id)
     last = max(after, last_event_id(request))
-    return EventStream(
-        job_feed(JobFeed(web=web, visitor=visitor, request_id=request_id, after=last, epoch=epoch)),
-        signed_in=signed_in,
+    page = JobFeed(
+        web=web,
+        visitor=visitor,
+        request_id=request_id,
+        after=last,
+        epoch=epoch,
+        parts=shown,
     )
+    return EventStream(job_feed(page), signed_in=signed_in)
 
 
 @router.get("/requests/{request_id}/outputs/{event_id}")

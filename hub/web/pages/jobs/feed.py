@@ -17,6 +17,7 @@ from ....errors import CarrelError
 from ....schemas import EventOut, FilesOut, RequestOut
 from ...dependencies.context import WebContext
 from ...html.curve import Curve
+from ...html.list_part import ListPart, ShownParts
 from ...html.notebook_cells import NotebookCells
 from ...live.sse import ALIVE, message
 from ...security.access import Visitor
@@ -67,11 +68,13 @@ def utilization_of(web: WebContext, visitor: Visitor, request: RequestOut) -> Ut
     return utilization_view(found.attempts, request.lease.devices)
 
 
-def trials_of(web: WebContext, visitor: Visitor, request: RequestOut) -> TrialsView | None:
-    """Return the trials of a sweep."""
+def trials_of(
+    web: WebContext, visitor: Visitor, request: RequestOut, part: int
+) -> TrialsView | None:
+    """Return a part of the trials of a sweep."""
     if request.sweep is None:
         return None
-    return trials_view(web.trials.trials(visitor.identity, request.id))
+    return trials_view(web.trials.trials(visitor.identity, request.id), part)
 
 
 def reports_of(
@@ -84,16 +87,19 @@ def reports_of(
 
 
 def page_values(
-    web: WebContext, visitor: Visitor, request: RequestOut, csrf: str
+    web: WebContext, visitor: Visitor, request: RequestOut, csrf: str, shown: ShownParts
 ) -> dict[str, object]:
     """Return the variables of the parts of the page."""
+    files = files_of(web, visitor, request)
     return {
         "request": request,
         "ledger": web.requests.ledger(visitor.identity, request.id),
-        "files": files_of(web, visitor, request),
+        "files": files,
+        "files_part": ListPart.of(len(files.files), shown.files),
+        "shown": shown,
         "followers": followers_of(web, visitor, request),
         "utilization": utilization_of(web, visitor, request),
-        "trials": trials_of(web, visitor, request),
+        "trials": trials_of(web, visitor, request, shown.trials),
         "reports": reports_of(web, visitor, request),
         "who": visitor.identity,
         "csrf": csrf,
@@ -109,6 +115,7 @@ class JobFeed:
     request_id: str
     after: int
     epoch: int
+    parts: ShownParts = field(default_factory=ShownParts)
     _csrf: str = ""
     _shown: dict[str, str] = field(default_factory=dict)
     _signature: str = ""
@@ -144,7 +151,7 @@ class JobFeed:
         if signature == self._signature and not render:
             return ""
         self._signature = signature
-        values = page_values(self.web, self.visitor, request, self._csrf)
+        values = page_values(self.web, self.visitor, request, self._csrf, self.parts)
         new = []
         for part in _SESSION_PARTS if request.kind == "session" else _PARTS:
             html = self.web.render(f"jobs/request_{part}.html", **values)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....attempts.reports import ReportedSeries, thinned
 from ....messages.units import number_text
+from ....requests.sweeps import MOST_POINTS
 from ....schemas.sweeps import ReportsOut, TrialsOut
 from ...html.curve import Curve, curve
 
@@ -44,6 +46,8 @@ def best_so_far(found: TrialsOut) -> Curve | None:
         assert value is not None
         choose = max if found.maximize else min
         best.append(choose([*best[-1:], value]))
-    steps = range(1, len(best) + 1)
-    told = f"best so far, {number_text(best[-1])}" if best else ""
-    return curve("best-so-far", found.objective, told, steps, best)
+    if not best:
+        return None
+    shown = thinned(ReportedSeries(steps=range(1, len(best) + 1), values=best), MOST_POINTS)
+    told = f"best so far, {number_text(best[-1])}"
+    return curve("best-so-far", found.objective, told, shown.steps, shown.values)

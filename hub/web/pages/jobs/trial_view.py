@@ -10,11 +10,11 @@ from ....files.trial_table import state_text, value_of
 from ....messages import units
 from ....schemas.sweeps import TrialOut, TrialsOut
 from ...html.curve import Curve
+from ...html.list_part import ListPart
 from .report_curves import best_so_far
 
-SHOWN = 500
-"""Trials in the table of the page; the CSV has all."""
 _SHORT = 10.0
+_FIRST = "The best trial comes first, then those that run and those that have failed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,8 @@ class TrialsView:
         summary: how many trials are in which state, as a sentence.
         best: number of the best trial; 0 for none.
         objective: name and value of the best trial.
-        note: what is wrong with the objective, and how much the table leaves out.
+        notes: what is wrong with the objective, and in which order the trials are.
+        part: the part of the trials that the table shows.
     """
 
     summary: str
@@ -56,25 +57,39 @@ class TrialsView:
     parameters: Sequence[str]
     names: Sequence[str]
     rows: Sequence[TrialRow]
+    part: ListPart
     curves: Sequence[Curve] = ()
 
 
-def trials_view(found: TrialsOut) -> TrialsView:
+def trials_view(found: TrialsOut, number: int = 1) -> TrialsView:
+    """Return a part of the trials; in a long list those to look at come first."""
     states = Counter(state_text(trial.state) for trial in found.trials)
     counts = ", ".join(f"{number} {state}" for state, number in states.items())
     total = units.count(len(found.trials), "trial")
-    left_out = f"The first {SHOWN} of {total}; the CSV has all of them."
+    part = ListPart.of(len(found.trials), number)
     best = found.best or 0
     value = found.trials[best - 1].reported[found.objective] if best else None
     return TrialsView(
         summary=f"{total}: {counts}.",
         best=best,
         objective=f"{found.objective} = {units.number_text(value)}" if best else "",
-        notes=[*filter(None, [found.note]), *([left_out] if len(found.trials) > SHOWN else [])],
+        notes=[*filter(None, [found.note]), *([_FIRST] if part.last > 1 else [])],
         parameters=found.parameters,
         names=found.names,
-        rows=[_row(found, trial) for trial in found.trials[:SHOWN]],
+        rows=[_row(found, trial) for trial in _in_order(found, part)[part.chosen]],
+        part=part,
         curves=[*filter(None, [best_so_far(found)])],
+    )
+
+
+def _in_order(found: TrialsOut, part: ListPart) -> Sequence[TrialOut]:
+    """Return the trials by number; in a list of several parts the best and live ones first."""
+    if part.last == 1:
+        return found.trials
+    rank = {"running": 1, "failed": 2}
+    return sorted(
+        found.trials,
+        key=lambda each: 0 if each.number == found.best else rank.get(each.state, len(rank) + 1),
     )
 
 

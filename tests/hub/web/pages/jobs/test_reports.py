@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from carrel.hub.schemas import FileOut, FilesOut
 from carrel.hub.schemas.sweeps import ReportOut, ReportsOut, SweepOut, TrialOut, TrialsOut
 from carrel.hub.web.html.curve import curve
 
@@ -92,3 +93,48 @@ def test_a_trial_that_the_sweep_lacks_is_not_found(world: World) -> None:
     found = world.browser().get(f"{PAGE}/notebook?trial=3")
     assert found.status_code == 404
     assert "j-aaaaaaaa has no trial 3." in found.text
+
+
+def test_many_trials_and_files_are_shown_in_parts(world: World) -> None:
+    sweep = SweepOut(
+        trials=10_000, parallel=4, share=True, trial_seconds=0, objective="loss", maximize=False
+    )
+    world.service.put(job(lease=lease(device()), sweep=sweep, **RUNNING))
+    states = {7000: "running", 8000: "failed", 300: "failed"}
+    world.service.sweeps["j-aaaaaaaa"] = TrialsOut(
+        trials=[
+            trial(number, states.get(number, "succeeded"), reported={"loss": abs(number - 500)})
+            for number in range(1, 10_001)
+        ],
+        parameters=["lr"],
+        names=["loss"],
+        objective="loss",
+        best=500,
+    )
+    named = [FileOut(name=f"{n:04}.txt", size=1, modified_at=NOW) for n in range(250)]
+    world.service.put_out["j-aaaaaaaa"] = FilesOut(files=named)
+    page = world.browser().get(PAGE).text
+    check_page(page)
+    assert numbers_in(page)[:6] == [500, 7000, 300, 8000, 1, 2]
+    assert len(numbers_in(page)) == 100
+    assert "trials: 9997 succeeded, 2 failed, 1 running." in " ".join(text_of(page).split())
+    assert "1 to 100 of 10,000 trials" in page
+    assert f'href="{PAGE}?trials=2&amp;files=1#trials-title"' in page
+    assert page.count(".txt</a>") == 100
+    assert len(page) < 100_000
+
+    last = world.browser().get(f"{PAGE}?trials=100&files=3").text
+    check_page(last)
+    assert numbers_in(last)[-2:] == [9999, 10_000]
+    assert "201 to 250 of 250 files" in last
+    assert f"{PAGE}/feed?after=0&amp;epoch=0&amp;trials=100&amp;files=3" in last
+    assert numbers_in(world.browser().get(f"{PAGE}?trials=1000").text) == numbers_in(last)
+
+
+def numbers_in(page: str) -> list[int]:
+    """Return the numbers of the trials in the table."""
+    table = page[page.index('id="trials"') :]
+    rows = re.findall(
+        r'<tr[^>]*><th scope="row">(?:<a[^>]*>)?(\d+)', table[: table.index("</table>")]
+    )
+    return [int(number) for number in rows]
