@@ -32,6 +32,7 @@ from ..scheduling.model.states import TERMINAL, State
 from ..schemas import JobIn
 from ..schemas.sweeps import ReportOut, ReportsOut, SweepIn, TrialOut, TrialsOut
 from ..sweeps.notebook_cells import read_sweep_notebook
+from ..sweeps.plots.trial_plots import logarithmic_parameters
 from ..sweeps.space_syntax import space_from_json
 from .access import RequestAccess
 from .outputs import attempts_of
@@ -172,7 +173,8 @@ class TrialService:
         found, stopped = self._records(record)
         not_run = _NOT_RUN if record.state in TERMINAL else _WAITING
         live = record.state in _LIVE
-        planned = self.cache.planned(record.id, space_from_json(order.space).trials)
+        space = space_from_json(order.space)
+        planned = self.cache.planned(record.id, space.trials)
         trials = [
             _trial_out(
                 trial.number,
@@ -189,6 +191,7 @@ class TrialService:
         return TrialsOut(
             trials=trials,
             parameters=list(dict.fromkeys(name for one in planned for name in one.values)),
+            logarithmic=logarithmic_parameters(space),
             names=[*ranked, *(name for name in names if name != order.objective)],
             objective=order.objective,
             maximize=order.maximize,

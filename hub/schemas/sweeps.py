@@ -106,6 +106,8 @@ class TrialsOut(Out):
     trials: list[TrialOut]
     parameters: list[str]
     """Names of the parameters that the sweep sets."""
+    logarithmic: list[str] = []
+    """Those that a logarithmic axis suits."""
     names: list[str]
     """Names of the reported values, the objective first."""
     objective: str = ""

@@ -29,6 +29,12 @@ PARAMETERS = """\
 rounds: int = 3  # how often it prints
 rate = 0.1  # step size
 careful = False"""
+SWEPT = "lr = 0.1\ndepth = 2"
+SWEEP = {
+    "space": {"grid": {"lr": [1.0, 0.1, 0.001], "depth": [2, 4]}},
+    "parallel": 2,
+    "objective": "loss",
+}
 SHOWS = """\
 import struct, zlib
 from IPython.display import HTML, Image, display
@@ -58,6 +64,12 @@ learn(-1)"""
 IDLE_SECONDS = 8.0
 _DEVICES = 6
 _LONG = 3600.0
+_ENDS = (
+    ("done", "succeeded"),
+    ("broken", "failed"),
+    ("cut", "cancelled"),
+    ("sweep", "succeeded"),
+)
 _JOB_SECONDS = 2 * 3600
 
 
@@ -85,7 +97,7 @@ def _filled(site: Installation, folder: Path) -> dict[str, str]:
     ids = {"drained": drained, "session": session["id"], **_jobs(site, folder)}
     held = {"group": "cs101", "devices": 1, "hours": 1, "claim": True}
     ids["held"] = _made(site, "POST", "/sessions/-", "student2", **held)["id"]
-    for job, states in (("done", "succeeded"), ("broken", "failed"), ("cut", "cancelled")):
+    for job, states in _ENDS:
         site.wait_for(ids[job], states, user="student1", within=180)
     _until(site, ids["held"], "student2", "claim_by")
     waits = _made(site, "POST", "/sessions/-", "student3", group="cs101", devices=2, hours=1)
@@ -157,7 +169,8 @@ def _dated(site: Installation) -> None:
 
 
 def _jobs(site: Installation, folder: Path) -> dict[str, str]:
-    done, broken, running = (folder / f"{name}.ipynb" for name in ("digits", "broken", "training"))
+    names = ("digits", "broken", "training", "swept")
+    done, broken, running, swept = (folder / f"{name}.ipynb" for name in names)
     write_notebook(
         done,
         "for turn in range(rounds):\n    print('turn', turn)",
@@ -166,6 +179,7 @@ def _jobs(site: Installation, folder: Path) -> dict[str, str]:
         parameters=PARAMETERS,
     )
     write_notebook(broken, "print('so far, so good')", FAILS, "print('never')")
+    write_notebook(swept, "import carrel", "carrel.report('loss', lr * depth)", parameters=SWEPT)
     write_notebook(running, "print('epoch 1: loss 0.91')", STEPS, "print('never')")
     ids = {
         "done": submit(site, done, parameters={"rounds": 4}, labels={"sweep": "7"}),
@@ -173,6 +187,7 @@ def _jobs(site: Installation, folder: Path) -> dict[str, str]:
         "running": submit(site, running, devices=1, seconds=_JOB_SECONDS),
         "queued": submit(site, running, devices=2, seconds=600, labels={"sweep": "8"}),
         "cut": submit(site, running, devices=2, seconds=600),
+        "sweep": submit(site, swept, sweep=SWEEP),
     }
     _scheduled(site, "student1", done.read_text())
     answer = site.api("DELETE", f"/requests/{ids['cut']}", user="student1")

@@ -9,6 +9,7 @@ from ....attempts.reports import ReportedSeries, thinned
 from ....messages.units import number_text
 from ....requests.sweeps import MOST_POINTS
 from ....schemas.sweeps import ReportsOut, TrialsOut
+from ....sweeps.plots import trial_plots
 from ...html.curve import Curve, curve
 
 
@@ -32,20 +33,7 @@ def report_curves(found: ReportsOut) -> Sequence[Curve | SingleValue]:
 
 def best_so_far(found: TrialsOut) -> Curve | None:
     """Return the best objective after each trial that has ended, in the order of their ends."""
-    ended = sorted(
-        (
-            trial
-            for trial in found.trials
-            if trial.state == "succeeded" and trial.reported.get(found.objective) is not None
-        ),
-        key=lambda trial: (trial.at or 0.0, trial.number),
-    )
-    best: list[float] = []
-    for trial in ended:
-        value = trial.reported[found.objective]
-        assert value is not None
-        choose = max if found.maximize else min
-        best.append(choose([*best[-1:], value]))
+    best = trial_plots.best_so_far(found)
     if not best:
         return None
     shown = thinned(ReportedSeries(steps=range(1, len(best) + 1), values=best), MOST_POINTS)

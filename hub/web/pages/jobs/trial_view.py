@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ....files.trial_table import state_text, value_of
 from ....messages import units
 from ....schemas.sweeps import TrialOut, TrialsOut
+from ....sweeps.plots.svg_layout import ParallelDrawing, parallel_drawing
 from ...html.curve import Curve
 from ...html.list_part import ListPart
 from .report_curves import best_so_far
@@ -47,6 +48,7 @@ class TrialsView:
         best: number of the best trial; 0 for none.
         objective: name and value of the best trial.
         notes: what is wrong with the objective, and in which order the trials are.
+        parallel: the trials as lines through their values.
         part: the part of the trials that the table shows.
     """
 
@@ -59,6 +61,7 @@ class TrialsView:
     rows: Sequence[TrialRow]
     part: ListPart
     curves: Sequence[Curve] = ()
+    parallel: ParallelDrawing | None = None
 
 
 def trials_view(found: TrialsOut, number: int = 1) -> TrialsView:
@@ -79,6 +82,7 @@ def trials_view(found: TrialsOut, number: int = 1) -> TrialsView:
         rows=[_row(found, trial) for trial in _in_order(found, part)[part.chosen]],
         part=part,
         curves=[*filter(None, [best_so_far(found)])],
+        parallel=parallel_drawing(found),
     )
 
 

@@ -82,6 +82,7 @@ def test_trials_are_a_table_with_the_best_one_and_links_to_notebooks(world: Worl
     ]
     assert f'href="{PAGE}/notebook?trial=3"' in page
     assert "loss from step 1 to 2: best so far, 0.5" in page
+    assert "The best one, trial 3, has lr = 0.3, loss = 0.5." in page
     assert "No cell has started yet" not in page
     table = world.browser().get(f"{PAGE}/trials.csv")
     assert table.text.splitlines()[0] == "trial,lr,name,state,seconds,loss,message"
@@ -121,7 +122,8 @@ def test_many_trials_and_files_are_shown_in_parts(world: World) -> None:
     assert "1 to 100 of 10,000 trials" in page
     assert f'href="{PAGE}?trials=2&amp;files=1#trials-title"' in page
     assert page.count(".txt</a>") == 100
-    assert len(page) < 100_000
+    assert "Drawn are 200 of 9,997 trials, evenly chosen from the best to the worst." in page
+    assert len(page) < 130_000
 
     last = world.browser().get(f"{PAGE}?trials=100&files=3").text
     check_page(last)

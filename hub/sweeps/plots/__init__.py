@@ -1,0 +1,1 @@
+"""Plots of the trials of a sweep, which pages and widgets draw."""
