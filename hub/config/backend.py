@@ -64,6 +64,7 @@ def slurm_options(site: SiteFile) -> SlurmOptions:
         cpus=table.cpus,
         memory=0 if table.memory is None else int(table.memory),
         options=table.options,
+        prologue=table.prologue,
         mirror=table.mirror,
         simulated=table.simulated,
         device_memory={name: int(size) for name, size in table.device_memory.items()},

@@ -142,6 +142,8 @@ class SlurmTable(_Table):
         cpus: CPUs of each session and job.
         memory: memory of each session and job, in bytes; by default that of the cluster.
         options: further options of sbatch, such as `--constraint=a100` or `--reservation=course`.
+        prologue: shell lines that run on the node before each session and job, such as
+            `module load cuda/12.4`. If one of them fails, so does the session or job.
         mirror: whether jobs are charged to the accounts of their groups, which `carrel slurm sync`
             creates, instead of to `account`.
         simulated: types of devices (GRES) that are simulated, for a cluster without GPUs.
@@ -156,6 +158,7 @@ class SlurmTable(_Table):
     cpus: Annotated[int, Field(ge=1)] = 2
     memory: Annotated[ByteSize, Field(ge=64 * MIB)] | None = None
     options: tuple[SbatchOption, ...] = ()
+    prologue: str = ""
     mirror: bool = False
     simulated: tuple[_SlurmName, ...] = ()
     device_memory: dict[_SlurmName, ByteSize] = {}

@@ -87,6 +87,7 @@ class SlurmOptions:
         cpus: CPUs of each session and job.
         memory: of each session and job, in bytes; 0 for the default of the cluster.
         options: further options of ``sbatch``.
+        prologue: shell lines that run before each session and job.
         mirror: whether jobs are charged to the accounts of their groups, instead of ``account``.
         simulated: the types of devices that are simulated.
         device_memory: memory of a device in bytes, by type.
@@ -101,6 +102,7 @@ class SlurmOptions:
     cpus: int = 2
     memory: int = 0
     options: tuple[str, ...] = ()
+    prologue: str = ""
     mirror: bool = False
     simulated: tuple[str, ...] = ()
     device_memory: Mapping[str, int] = field(default_factory=dict)

@@ -139,7 +139,7 @@ class SlurmBackend:
         mark = self._mark(order.lease_id, tuple(device.id for device in order.devices))
         submitted = self.client.submit(
             job_options(order, mark, self._options),
-            batch_script(runner_command(order.folder), environment),
+            batch_script(runner_command(order.folder), environment, self._options.prologue),
         )
         # As Slurm lists it: the handle of a later ``status`` is the same.
         job = self._jobs().get(order.lease_id)

@@ -16,20 +16,31 @@ from ...hub.interfaces.backend import LaunchOrder
 from ...hub.interfaces.backend_settings import SlurmOptions
 from ...hub.scheduling.model.snapshot import Device
 from .accounts import account_of
-from .job_states import JobMark
+from .job_states import PROLOGUE_FAILED, JobMark
 
 ASK: Final = "carrel.spawners.processes.ask"
+_FAILED: Final = "the prologue below [slurm] in carrel.toml failed"
 _GRACE_MINUTES: Final = 2
 """Carrel ends a job at its time limit; Slurm does so later, in case the service is down then."""
 
 
-def batch_script(command: Sequence[str], environment: Mapping[str, str]) -> str:
+def batch_script(command: Sequence[str], environment: Mapping[str, str], prologue: str = "") -> str:
     """Return a script that becomes this command, so that Slurm signals the command itself.
 
-    Slurm's own variables, such as ``CUDA_VISIBLE_DEVICES``, stay as it has set them.
+    Slurm's own variables, such as ``CUDA_VISIBLE_DEVICES``, stay as it has set them. The prologue
+    comes last, so that it can extend ``PATH``.
     """
     lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    lines += prologue_lines(prologue)
     return "\n".join(["#!/bin/sh", *lines, f"exec {shlex.join(command)}", ""])
+
+
+def prologue_lines(prologue: str) -> list[str]:
+    """Return lines of a shell script that run the prologue, and end the script if a line fails."""
+    if not prologue.strip():
+        return []
+    failed = f'echo "carrel: {_FAILED}" >&2; exit {PROLOGUE_FAILED}'
+    return [f"trap {shlex.quote(failed)} EXIT", "set -e", prologue, "set +e", "trap - EXIT"]
 
 
 def ask_command(lease: str, state: Path) -> tuple[str, ...]:

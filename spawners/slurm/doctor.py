@@ -25,9 +25,9 @@ from ...hub.errors import BackendFailed, CarrelError, Unavailable
 from ...hub.interfaces.backend_settings import BackendSettings, SlurmOptions
 from ...hub.messages import units
 from ...hub.records.diagnostics import Finding, Severity
-from .batch_script import named_options
+from .batch_script import named_options, prologue_lines
 from .client import OPERATOR, SlurmClient
-from .job_states import JobMark
+from .job_states import PROLOGUE_FAILED, JobMark
 from .nodes import SlurmNode
 
 _CLOCK_SECONDS: Final = 2.0
@@ -247,10 +247,16 @@ class SlurmDoctor:
                 "--export=NIL",
                 f"--job-name=carrel-check-{node}",
                 *self._target(),
-                sys.executable,
-                *command,
+                *self._after_prologue(sys.executable, *command),
             )
         except CarrelError as error:
+            if f"exit code {PROLOGUE_FAILED}" in error.message:
+                return _missing(
+                    node,
+                    "The prologue of sessions and jobs fails there.",
+                    "Run its lines on that node by hand, and mend prologue below [slurm] in "
+                    "carrel.toml.",
+                )
             if "execve" in error.message or "No such file" in error.message:
                 return _missing(
                     node, f"It does not have {sys.executable}.", "Install Carrel on a shared path."
@@ -262,6 +268,13 @@ class SlurmDoctor:
                 mend="Try again when the node is less busy.",
             )
         return self._judged(node, out, text, before=before, after=time.time())
+
+    def _after_prologue(self, *command: str) -> tuple[str, ...]:
+        lines = prologue_lines(self.options.prologue)
+        if not lines:
+            return command
+        script = "\n".join([*lines, 'exec "$@"'])
+        return ("/bin/sh", "-c", script, "sh", *command)
 
     def _judged(self, node: str, out: str, text: str, *, before: float, after: float) -> Finding:
         try:

@@ -35,6 +35,8 @@ _ENDED: Final = frozenset(
         "TIMEOUT",
     }
 )
+PROLOGUE_FAILED: Final = 90
+"""The exit status of a job whose prologue failed; a runner has smaller ones."""
 _PENDING: Final = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"})
 _LOSSES: Final = {
     "BOOT_FAIL": "Its node did not boot",
@@ -249,6 +251,13 @@ class SlurmJob:
         return f"Slurm's state {self.state} of job {self.id}"
 
     def _cause(self) -> Cause | None:
+        if self._exit_status() == PROLOGUE_FAILED:
+            message = (
+                "The commands that this site runs before each session and job failed: an "
+                "administrator can read why in its log, and mend prologue below [slurm] in "
+                "carrel.toml."
+            )
+            return Cause(code=CauseCode.START_FAILED, message=message)
         match self.state:
             case "OUT_OF_MEMORY":
                 code = CauseCode.OUT_OF_MEMORY

@@ -25,7 +25,7 @@ from ...hub.schemas import LeaseOut, StartedIn
 from ..sessions.host_session import HostSession
 from ..sessions.lease_options import devices_of
 from ..sessions.readiness import Address, ServerDied
-from .batch_script import lease_options
+from .batch_script import lease_options, prologue_lines
 from .client import SlurmClient, options_of
 from .devices import device_variables
 from .job_states import JobMark, SlurmJob
@@ -75,6 +75,10 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
     def _batch_script_default(self) -> str:
         return _TEMPLATE
 
+    @default("req_prologue")
+    def _req_prologue_default(self) -> str:
+        return "\n".join(prologue_lines(self._slurm.prologue))
+
     @default("batchspawner_singleuser_cmd")
     def _singleuser_default(self) -> str:
         return str(Path(sys.prefix) / "bin" / "batchspawner-singleuser")
@@ -117,7 +121,7 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
             if status is JobStatus.RUNNING:
                 return
             if status is JobStatus.NOTFOUND:
-                raise ServerDied("its job was cancelled in Slurm, or has ended.")
+                raise await self._died("its job was cancelled in Slurm, or has ended.")
             if self.job_status and self.job_status != told:
                 told = self.job_status
                 self._progress.say(60, told)
@@ -127,7 +131,7 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
         """Wait until the server has reported its port, as ``batchspawner-singleuser`` does."""
         while not self.port:
             if await self.query_job_status() is JobStatus.NOTFOUND:
-                raise ServerDied("its job ended before the server had a port.")
+                raise await self._died("its job ended before the server had a port.")
             await asyncio.sleep(self.startup_poll_interval)
         nodes = await asyncio.to_thread(self.client.nodes)
         self.ip = next((node.address for node in nodes if node.name == self._node), self._node)
@@ -195,6 +199,11 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
     def _job(self) -> SlurmJob | None:
         """Return the job of this session. Raises Unavailable."""
         return next((job for job in self.client.jobs() if str(job.id) == self.job_id), None)
+
+    async def _died(self, otherwise: str) -> ServerDied:
+        job = await asyncio.to_thread(self._job)
+        cause = None if job is None else job.status().cause
+        return ServerDied(otherwise if cause is None else cause.message)
 
     async def _end_earlier_job(self) -> None:
         """Cancel the job of a hub that died before its server had answered."""

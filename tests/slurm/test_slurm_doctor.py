@@ -73,6 +73,13 @@ def test_a_drained_node_and_options_that_slurm_refuses_are_told(
     assert told.startswith("Slurm would refuse Carrel's jobs: ")
 
 
+def test_a_prologue_that_fails_on_a_node_is_told(slurm: SlurmCluster, tmp_path: Path) -> None:
+    findings = found(slurm, tmp_path, prologue='test "$SLURMD_NODENAME" = node2')
+    severity, told = findings["node1"]
+    assert severity == Severity.MISSING
+    assert told.startswith("The prologue of sessions and jobs fails there. ")
+
+
 def test_a_controller_that_does_not_answer_is_the_only_finding(
     slurm: SlurmCluster, tmp_path: Path
 ) -> None:
