@@ -156,7 +156,16 @@ def told(folder: Path, story: Callable[[Site], None], actions: int) -> tuple[Sit
     return site, site.fuse.left is None
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@pytest.mark.parametrize(
+    "story",
+    [
+        one_fails,
+        one_disappears,
+        pytest.param(all_succeed, marks=pytest.mark.slow),
+        pytest.param(the_workers_succeed, marks=pytest.mark.slow),
+    ],
+    ids=lambda story: story.__name__,
+)
 def test_a_gang_ends_as_it_should_wherever_the_service_is_killed(
     story: Callable[[Site], None], tmp_path: Path
 ) -> None:

@@ -388,7 +388,7 @@ LIVES = {"stateful_step_count": 40, "database": None, "suppress_health_check": l
 
 @pytest.mark.hypothesis
 def test_the_rules_hold_in_any_life() -> None:
-    run_state_machine_as_test(Lives, settings=examples(40, 2000, **LIVES))
+    run_state_machine_as_test(Lives, settings=examples(20, 2000, **LIVES))
 
 
 @pytest.mark.hypothesis
