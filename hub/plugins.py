@@ -13,7 +13,7 @@ from .config.state_folder import StateFolder
 from .errors import BackendFailed
 from .interfaces.backend import Backend
 from .interfaces.backend_settings import BackendSettings
-from .interfaces.host import HostSetup, QuotaMirror
+from .interfaces.host import ClusterUsage, HostSetup, QuotaMirror
 from .records.diagnostics import Finding
 
 
@@ -41,6 +41,12 @@ def load_quota_mirror(state: StateFolder, settings: Settings) -> QuotaMirror:
     """Load what mirrors quotas to a cluster. Raises BackendFailed if the engine has no accounts."""
     factory = load_entry_point("carrel.quota_mirrors", settings.engine)
     return cast(QuotaMirror, factory(backend_settings(state, settings, None)))
+
+
+def load_cluster_usage(state: StateFolder, settings: Settings) -> ClusterUsage:
+    """Load what reads the accounts of a cluster. Raises BackendFailed if the engine has none."""
+    factory = load_entry_point("carrel.cluster_usage", settings.engine)
+    return cast(ClusterUsage, factory(backend_settings(state, settings, None)))
 
 
 def device_findings(state: StateFolder, settings: Settings) -> Iterable[Finding]:

@@ -42,6 +42,34 @@ class QuotaMirror(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideUse:
+    """Devices that jobs from outside Carrel had in a span of time.
+
+    Attributes:
+        user, account: as the cluster names them.
+        jobs: how many had devices in the span.
+        device_seconds: within the span.
+    """
+
+    user: str
+    account: str
+    jobs: int
+    device_seconds: float
+
+
+class ClusterUsage(Protocol):
+    """What others use on a cluster (entry point ``carrel.cluster_usage``)."""
+
+    def outside(self, since: float, until: float) -> tuple[OutsideUse, ...]:
+        """Return the use of devices by jobs from outside Carrel, the largest first.
+
+        Raises:
+            Conflict: the cluster keeps no accounts.
+            Unavailable: the cluster does not answer.
+        """
+
+
 class HostSetup(Protocol):
     """Host operations of ``carrel up``, ``carrel down`` and ``carrel doctor`` for one backend."""
 

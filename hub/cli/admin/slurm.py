@@ -1,8 +1,10 @@
-"""``carrel slurm``: try a Slurm cluster, and mirror the quotas of groups to its accounts."""
+"""``carrel slurm``: try a Slurm cluster, mirror quotas to its accounts, show what others use."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import Final
 
 import click
 
@@ -11,15 +13,21 @@ from ...config.settings import EngineKind
 from ...config.state_folder import StateFolder
 from ...errors import CarrelError
 from ...records.diagnostics import Finding, Severity
+from ...records.usage import DAY
+from ...scheduling.model.text import hours
+from ...schemas import parsers
+from ..common import display
 from ..common.client_command import ListOptions
 from ..common.operator_options import state_option
 from ..common.site_store import site_store
 from .doctor import report, settings_for
 
+_DAYS: Final = 30
+
 
 @click.group(cls=ListOptions)
 def slurm() -> None:
-    """A Slurm cluster as the engine: check, sync.
+    """A Slurm cluster as the engine: check, sync, usage.
 
     \b
     Examples:
@@ -85,6 +93,38 @@ def sync(*, state: StateFolder, dry_run: bool) -> None:
     mirror = plugins.load_quota_mirror(state, settings_for(state, EngineKind.SLURM))
     for line in mirror.sync(groups, dry_run=dry_run):
         click.echo(line)
+
+
+@slurm.command(short_help="Show what jobs from outside Carrel have used.")
+@state_option
+@click.option("--since", metavar="DAY", help="First day, such as 2026-10-01 (UTC).")
+@click.option("--until", metavar="DAY", help="Last day, inclusive.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def usage(*, state: StateFolder, since: str | None, until: str | None, as_json: bool) -> None:
+    """Show the device-hours of jobs that users have submitted to Slurm without Carrel.
+
+    They come from Slurm's accounting (sacct), by user and account of Slurm; of the last 30 days,
+    if no first day is given. Carrel's own are in `carrel usage`. It needs a cluster with slurmdbd.
+
+    --json prints a list of: user, account, jobs, device_seconds.
+
+    \b
+    Examples:
+      carrel slurm usage
+      carrel slurm usage --since 2026-10-01 --until 2026-10-31
+    """
+    now = time.time()
+    first = now - _DAYS * DAY if since is None else parsers.day(since)
+    last = now if until is None else parsers.day(until) + DAY
+    if last <= first:
+        raise click.UsageError("The last day is before the first one.")
+    reader = plugins.load_cluster_usage(state, settings_for(state, EngineKind.SLURM))
+    found = reader.outside(first, last)
+    empty = "No job from outside Carrel has had devices."
+    if display.listed(found, empty=empty, as_json=as_json):
+        return
+    rows = [[use.user, use.account, str(use.jobs), hours(use.device_seconds)] for use in found]
+    display.table(["USER", "ACCOUNT", "JOBS", "DEVICE-HOURS"], rows, right="JOBS DEVICE-HOURS")
 
 
 COMMANDS: dict[str, click.Command] = {"slurm": slurm}
