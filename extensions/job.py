@@ -28,6 +28,7 @@ from ..hub.client.job_watch import follow_all
 from ..hub.client.pipeline import submit_pipeline
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
+from ..hub.records.dependencies import ResultReference
 from ..hub.schemas import (
     CauseOut,
     EventOut,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 def submit(
     notebook: str | Path,
-    parameters: Mapping[str, JsonValue] | None = None,
+    parameters: Mapping[str, JsonValue | JobResult] | None = None,
     *,
     devices: int = 0,
     model: str | None = None,
@@ -79,7 +80,8 @@ def submit(
 
     Args:
         notebook: path of the file (.ipynb or .py), which is sent as it is saved now.
-        parameters: values for its cell that is tagged ``parameters``.
+        parameters: values for its cell that is tagged ``parameters``; ``job.result("best.lr")``
+            is a value of a job in ``after``, once that has ended.
         devices: whole devices (GPUs); 0 for a job on CPU.
         model: only devices of this model, as `carrel pool` lists it; None for any.
         time: time limit, as ``"30m"``, ``"2h"`` or in seconds.
@@ -109,15 +111,20 @@ def submit(
     Raises:
         carrel.hub.errors.CarrelError: one of its classes, with a message that says why.
     """
-    path = Path(notebook).expanduser()
+    path, given = Path(notebook).expanduser(), parameters or {}
+    results = {name: str(value) for name, value in given.items() if isinstance(value, JobResult)}
     what: dict[str, object] = {
         "notebook": parsers.notebook(path),
-        "parameters": dict(parameters or {}),
+        "parameters": {
+            name: value for name, value in given.items() if not isinstance(value, JobResult)
+        },
         "kernel": kernel,
         "image": image,
         "internet": internet,
         "output": output,
     }
+    if results:
+        what["results"] = results
     if continuation:
         what["continuation"] = continuation
     if sweep is not None:
@@ -255,6 +262,17 @@ class JobFile:
         return path
 
 
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """A value that a job will have given when it has ended, as a parameter of a later job."""
+
+    job_id: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.job_id}.{self.value}"
+
+
 class Job:
     """A job of yours; its attributes are fetched from the service until it has ended."""
 
@@ -361,6 +379,22 @@ class Job:
     def files(self) -> list[JobFile]:
         """Return the files that it has written to ``$CARREL_OUTPUT_DIR``."""
         return [self._file(each) for each in self.client.files(self.id).files]
+
+    def result(self, value: str) -> JobResult:
+        """Return a value of this job as a parameter of a later one; the service fills it in.
+
+        >>> rate = study.result("best.lr")
+        >>> carrel.submit("test.ipynb", {"lr": rate}, after=[study])
+
+        Args:
+            value: ``"report.NAME"`` for the last value that it has reported as NAME (of a sweep,
+                by its best trial), ``"best.NAME"`` for a parameter of the best trial of a sweep,
+                ``"trial"`` for its number, or ``"id"``.
+
+        Raises:
+            InvalidInput: the value is none of these.
+        """
+        return JobResult(self.id, ResultReference.of(self.id, value).value)
 
     def reports(self, *, trial: int = 0, points: int = 500) -> dict[str, dict[int, float | None]]:
         """Return what the job, or a trial of a sweep, has reported by ``carrel.report``.

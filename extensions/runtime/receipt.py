@@ -5,10 +5,11 @@ Use it in the last cell. Outside Carrel it says that nothing was charged.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -65,9 +66,18 @@ class Receipt:
         ]
         if self.request is not None and self.request.image:
             lines.append(f"  image    {self.request.image}")
+        lines += [f"  input    {each}" for each in self._results()]
         lines.append(f"  time     {self._time()}")
         lines.append(f"  cost     {self._cost()}")
         return lines
+
+    def _results(self) -> Iterator[str]:
+        """Yield the parameters that have values of other jobs."""
+        if self.request is None:
+            return
+        for each in self.request.results:
+            value = json.dumps(self.request.parameters.get(each.name))
+            yield f"{each.name} = {value}, {each.value} of job {each.source}"
 
     def _where(self) -> str:
         if not self.request_id:

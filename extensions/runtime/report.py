@@ -20,6 +20,7 @@ MOST_LINES = 100_000
 MOST_BYTES = 16 << 20
 """The most of one file; what comes later is dropped."""
 _CHUNK = 1 << 20
+_EXACT = 1 << 53
 
 _told: set[str] = set()
 _counted: dict[str, tuple[int, int]] = {}
@@ -32,7 +33,7 @@ def report(name: str, value: Any, step: int | None = None) -> None:
     Args:
         name: such as ``"loss"``: at most 100 printable characters.
         value: a real number, or something with one, such as an array or a tensor of one element.
-            NaN and infinities are recorded as such.
+            NaN and infinities are recorded as such, and integers as integers.
         step: such as the number of the epoch, from 0; None for the one after the last report of
             this name.
 
@@ -102,7 +103,8 @@ def _number(value: Any) -> float:
         found = value.item() if hasattr(value, "item") else value
         if isinstance(found, bool) or not isinstance(found, SupportsFloat):
             raise TypeError(refused)  # noqa: TRY301  # as for other values that are no number
-        return float(found)
+        number = float(found)
+        return int(found) if isinstance(found, int) and abs(found) <= _EXACT else number
     except OverflowError as error:
         raise ValueError("the value of a report is a number up to 1.8e308") from error
     except (TypeError, ValueError, RuntimeError) as error:  # PyTorch raises a RuntimeError

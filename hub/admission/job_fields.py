@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ..records.dependencies import ResultParameter
 from ..records.json_value import plain
 from ..records.requests import JobSpec, RequestRecord, SweepOrder
 from ..schemas import JobIn
@@ -21,8 +22,8 @@ Stored = JobSpec | RequestRecord
 
 _BY_KIND = frozenset({"command", "parameters", "kernel"})
 """Set for either a notebook or a command, after separate checks."""
-_CONVERTED = frozenset({"archive", "sweep"})
-"""The body has the content of the archive, the job only a flag; a sweep is checked later."""
+_CONVERTED = frozenset({"archive", "results", "sweep"})
+"""The body has the content of the archive, the job only a flag; the others are checked later."""
 
 
 def options(body: JobIn) -> dict[str, Any]:
@@ -54,6 +55,8 @@ def _as_wire(value: object) -> object:
         return value.value
     if isinstance(value, Mapping):
         return plain(value)
+    if isinstance(value, ResultParameter):
+        return dict(value.as_json())
     if isinstance(value, SweepOrder):
         return {name: field for name, field in value.as_json().items() if name != "space"}
-    return list(value) if isinstance(value, tuple) else value
+    return list(map(_as_wire, value)) if isinstance(value, tuple) else value

@@ -293,7 +293,7 @@ def _checked_notebook(body: JobIn) -> CheckedNotebook:
 def _notebook(body: JobIn, notebook: CheckedNotebook) -> JobSpec:
     assert body.notebook is not None
     name = body.notebook.name
-    check_parameters(name, notebook, body.parameters)
+    check_parameters(name, notebook, {**body.parameters, **body.results})
     size = len(json.dumps(body.parameters, ensure_ascii=False).encode(errors="replace"))
     if size > MAX_PARAMETERS_BYTES:
         raise TooLarge(
@@ -326,6 +326,7 @@ def _roles(body: JobIn, gang: JobGang) -> JobSpec:
 def _check_no_notebook_fields(body: JobIn) -> None:
     for given, name in (
         (body.parameters, "parameters"),
+        (body.results, "results"),
         (body.kernel, "kernel"),
         (body.output, "output"),
     ):

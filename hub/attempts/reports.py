@@ -24,6 +24,8 @@ _LONGEST_NAME: Final = 100
 _LONGEST_LINE: Final = 4096
 _STEPS: Final = 1 << 53
 """Larger steps are not exact in every JSON reader."""
+_EXACT: Final = 1 << 53
+"""Larger integers are not exact as a float, as which most of the service handles a value."""
 _NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"})
 
 
@@ -87,8 +89,18 @@ def _parse(line: bytes) -> _Report | None:
             return None
         if step is not None and (type(step) is not int or not 0 <= step < _STEPS):
             return None
-        return _Report(name=name, value=float(value), step=step)
+        return _Report(name=name, value=number(value), step=step)
     return None
+
+
+def number(value: float | str) -> float:
+    """Return a reported number; an integer stays one, so that it can be one of another job.
+
+    Raises:
+        ValueError, TypeError, OverflowError: it is no number.
+    """
+    found = float(value)
+    return value if type(value) is int and abs(value) <= _EXACT else found
 
 
 def _series(points: Iterable[tuple[int, float]]) -> ReportedSeries:

@@ -28,7 +28,9 @@ PACKAGES: Final = "packages"
 """In a container, kernels write the packages that they have used into files ``packages.PID``."""
 WAKE_PIPE: Final = "bell"
 """The named pipe next to the attempt folder that wakes a waiting runner."""
-_KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet", "notes", "after", "gang"})
+_KEPT_BY_SERVICE: Final = frozenset(
+    {"archive", "retries", "internet", "notes", "after", "results", "gang"}
+)
 """Fields of a job that service and backend implement; they are not part of the file."""
 
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from ..files.safe_fs import FOLDER, added_folder, opened_file, opened_folder, write_into
 from ..records.json_value import parse_json
+from .reports import number
 from .spec import FILES
 
 TRIALS: Final = "trials.jsonl"
@@ -157,7 +158,7 @@ def _numbers(found: object) -> dict[str, float]:
     if not isinstance(found, dict):
         return {}
     pairs = list(found.items())[:_NAMES]
-    return {name[:_NAME]: float(value) for name, value in pairs}  # a text such as "nan", too
+    return {name[:_NAME]: number(value) for name, value in pairs}  # a text such as "nan", too
 
 
 def finished_trials(records: Mapping[int, TrialRecord]) -> dict[int, TrialRecord]:

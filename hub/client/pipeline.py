@@ -32,9 +32,9 @@ def submit_pipeline(
     bodies = {job.name: _fields(job, group, label, home) for job in jobs}
     made: dict[str, RequestOut] = {}
     for job in jobs:
-        after = job.dependencies({name: request.id for name, request in made.items()})
+        others = job.references({name: request.id for name, request in made.items()})
         try:
-            body = job_builder.job(bodies[job.name] | {"after": after}, maker=LABEL)
+            body = job_builder.job(bodies[job.name] | others, maker=LABEL)
             made[job.name] = client.submit(body)
         except CarrelError as error:
             error.message = f"{job.name}: {error.message}{_cancelled(client, made)}"

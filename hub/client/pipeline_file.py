@@ -7,28 +7,35 @@
 
     [jobs.train]
     notebook = "train.ipynb"
-    parameters = { lr = 0.05 }
+    parameters = { epochs = 10 }
     devices = 1
     time = "2h"
+    sweep = { grid = { lr = [0.1, 0.01] }, objective = "loss" }
     after = ["prepare"]
+
+    [jobs.test]
+    notebook = "test.ipynb"
+    results = { lr = "train.best.lr" }
+    after = ["train"]
 
     [jobs.report]
     command = "python report.py"
-    after = ["prepare", "train:any"]
+    after = ["prepare", "test:any"]
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Final
 
 from ..errors import InvalidInput
-from ..records.dependencies import Condition
+from ..records.dependencies import ACCEPTED_RESULT, Condition, ResultReference
 from ..schemas import parsers
+from ..schemas.sweeps import SweepIn
 from .toml_file import read_toml
 
 _EXAMPLE: Final = (
@@ -40,7 +47,8 @@ _COPIED: Final = (
     "kernel", "output", "labels",
 )  # fmt: skip  # as in the body of a job
 _KEYS: Final = (
-    "notebook", "command", "after", "time", "memory", "inputs", "upload", "workdir", *_COPIED,
+    "notebook", "command", "after", "results", "sweep", "time", "memory", "inputs", "upload",
+    "workdir", *_COPIED,
 )  # fmt: skip
 _MOST: Final = 1000
 
@@ -53,6 +61,7 @@ class PipelineJob:
         name: within the file.
         fields: of the body of the job, without working folder, group and dependencies.
         after: names of the jobs that it waits for, with their condition.
+        results: by parameter, the value that it gets, with the name of a job that it waits for.
         folder: of its notebook, or of the file.
         needs_files: whether it needs the files of that folder.
     """
@@ -60,15 +69,22 @@ class PipelineJob:
     name: str
     fields: Mapping[str, object]
     after: Sequence[tuple[str, str]]
+    results: Mapping[str, ResultReference]
     folder: Path
     needs_files: bool
     inputs: Sequence[Path] = ()
     upload: bool = False
     workdir: str | None = None
 
-    def dependencies(self, ids: Mapping[str, str]) -> list[str]:
-        """Return what it waits for, by the ids of the other jobs."""
-        return [f"{ids[name]}:{condition}" for name, condition in self.after]
+    def references(self, ids: Mapping[str, str]) -> dict[str, object]:
+        """Return the fields of the body that name other jobs, by the ids of these."""
+        return {
+            "after": [f"{ids[name]}:{condition}" for name, condition in self.after],
+            "results": {
+                parameter: str(replace(each, job=ids[each.job]))
+                for parameter, each in self.results.items()
+            },
+        }
 
 
 def read(path: Path) -> list[PipelineJob]:
@@ -113,6 +129,13 @@ def _job(path: Path, name: str, table: Any) -> PipelineJob:
     if "memory" in table:
         memory = table["memory"]
         fields["memory_bytes"] = parsers.memory_bytes(memory) if isinstance(memory, str) else memory
+    if "sweep" in table:
+        sweep = fields["sweep"] = _sweep(table["sweep"], where)
+        # The devices in the file are those of one trial.
+        parallel, devices = sweep.get("parallel", 1), fields.get("devices", 0)
+        if isinstance(parallel, int) and isinstance(devices, int):
+            fields["devices"] = parallel * devices
+    after = [_dependency(text, where) for text in _texts(table, "after", where)]
     folder = path.parent
     if "notebook" in table:
         notebook = path.parent / _text(table, "notebook", where)
@@ -123,7 +146,8 @@ def _job(path: Path, name: str, table: Any) -> PipelineJob:
     return PipelineJob(
         name=name,
         fields=fields,
-        after=[_dependency(text, where) for text in _texts(table, "after", where)],
+        after=after,
+        results=_results(table, [name for name, _ in after], where),
         folder=folder,
         needs_files="command" in table,
         inputs=[path.parent / each for each in _texts(table, "inputs", where)],
@@ -162,6 +186,52 @@ def _dependency(text: str, where: str) -> tuple[str, str]:
             accepted="NAME or NAME:ok, which must succeed, or NAME:any, which must end.",
         )
     return name, condition or Condition.OK
+
+
+def _sweep(table: Any, where: str) -> dict[str, Any]:
+    """Return the body of a sweep; in the file, its space and its options are one table."""
+    if not isinstance(table, dict):
+        raise InvalidInput(
+            f"{where}: sweep cannot be {table!r:.80}.",
+            accepted='sweep = { grid = { lr = [0.1, 0.01] }, parallel = 2, objective = "loss" }',
+        )
+    options = {key: table[key] for key in table.keys() & SweepIn.model_fields.keys()}
+    if "trial_time" in table:
+        time = table["trial_time"]
+        options["trial_seconds"] = parsers.seconds(time) if isinstance(time, str) else time
+    space = {key: table[key] for key in table if key not in (*options, "trial_time")}
+    return {"space": space} | options
+
+
+def _results(
+    table: Mapping[str, Any], after: Sequence[str], where: str
+) -> Mapping[str, ResultReference]:
+    """Return the parameters that get values of the jobs that this one waits for."""
+    given = table.get("results", {})
+    if not isinstance(given, dict):
+        raise InvalidInput(
+            f"{where}: results cannot be {given!r:.80}.",
+            accepted='results = { lr = "NAME.best.lr" }',
+        )
+    found = {}
+    for parameter, text in given.items():
+        if not isinstance(text, str):
+            raise InvalidInput(
+                f"{where}: the result {parameter[:_NAME_LENGTH]} cannot be {text!r:.80}.",
+                accepted=ACCEPTED_RESULT.replace("JOB", "NAME"),
+            )
+        # A name may contain a dot.
+        names = [name for name in after if text.startswith(f"{name}.")]
+        if not names:
+            waits = ", ".join(after) or "no job"
+            raise InvalidInput(
+                f"{where}: the parameter {parameter[:_NAME_LENGTH]} is to have {text[:80]!r}, "
+                f"which is no value of a job that it waits for. It waits for {waits}.",
+                accepted=ACCEPTED_RESULT.replace("JOB", "NAME"),
+            )
+        name = max(names, key=len)
+        found[parameter] = ResultReference.of(name, text[len(name) + 1 :])
+    return found
 
 
 def _words(command: Any, where: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""Release jobs when the jobs that they wait for have ended as wanted.
+"""Release jobs when the jobs that they wait for have ended as wanted, with values of these.
 
 A job whose dependency has failed stays queued: the failed job can be resumed, and the rest goes on
-when that has succeeded.
+when that has succeeded. A job whose parameter is to have a value that none of them has given ends.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..errors import InvalidInput
 from ..messages.requests import dependency_sentence
 from ..records.dependencies import Condition, Dependency
-from ..records.requests import RequestFilter, RequestRecord
+from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
+from ..requests.job_results import ResultFinder
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import TERMINAL, State
-from ..transitions import owner_changes
+from ..transitions import lifecycle, owner_changes
 
 log = logging.getLogger(__name__)
 
@@ -54,16 +56,28 @@ class DependencyController:
         store = self._context.store
         held = store.requests(RequestFilter(held=True, limit=_ALL))
         known = self._known(held, now) if held else _Known()
-        changed, sentences = False, dict[str, str]()
+        changed, sentences, finder = False, dict[str, str](), ResultFinder(self._context)
         for request in held:
             left = [each for each in _dependencies(request) if not _is_met(each, known)]
             if left:
                 sentences[request.id] = " ".join(_sentence(each, known) for each in left)
                 continue
-            log.info("released %s: the jobs that it waits for have ended", request.id)
-            store.apply(request.id, owner_changes.release, now=now)
+            self._release(request, finder, now)
             changed = True
         return self._context.plan_cache.publish_dependencies(sentences) or changed
+
+    def _release(self, request: RequestRecord, finder: ResultFinder, now: float) -> None:
+        """Release a job with the values that it gets; without one of them it fails."""
+        store = self._context.store
+        try:
+            results = finder.all(request.job) if request.job is not None else {}
+        except InvalidInput as error:
+            log.info("%s ends: %s", request.id, error.message)
+            cause = Cause(code=CauseCode.MISSING_RESULT, message=error.message)
+            store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
+            return
+        log.info("released %s: the jobs that it waits for have ended", request.id)
+        store.apply(request.id, owner_changes.release, results, now=now)
 
     def _known(self, held: Sequence[RequestRecord], now: float) -> _Known:
         names = {each.job for request in held for each in _dependencies(request)}

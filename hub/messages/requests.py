@@ -12,7 +12,7 @@ from types import MappingProxyType
 from ..records.notices import NoticeKind
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.text import span
-from ..schemas import GangMemberOut, RoleOut
+from ..schemas import GangMemberOut, ResultOut, RoleOut
 from .units import MINUTE, complete_sentence, count, devices, duration
 
 _STATES: Mapping[str, str] = MappingProxyType(
@@ -134,6 +134,13 @@ def dependency_sentence(job: str, state: str, *, ended: bool, condition: str) ->
         )
     wanted = "to succeed" if condition == "ok" else "to end"
     return f"It waits for {job} {wanted}, and that is {now}."
+
+
+def result_text(result: ResultOut) -> str:
+    """``lr from j-7k2m4qpz (best.lr)``, or that it will be."""
+    if result.source:
+        return f"{result.name} from {result.source} ({result.value})"
+    return f"{result.name} will be {result.value} of {result.job}"
 
 
 def state_name(state: str) -> str:

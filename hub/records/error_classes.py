@@ -48,6 +48,7 @@ ERROR_CLASSES: Mapping[CauseCode, ErrorClass] = MappingProxyType(
         CauseCode.COMMAND_FAILED: ErrorClass.USER,
         CauseCode.KERNEL_DIED: ErrorClass.USER,
         CauseCode.INVALID_JOB: ErrorClass.USER,
+        CauseCode.MISSING_RESULT: ErrorClass.USER,
     }
 )
 """Causes that are missing here are no errors: ends by a user, a limit or an administrator."""

@@ -10,6 +10,7 @@ from typing import Any
 from ..scheduling.model.idleness import IdleWarning
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..scheduling.model.states import State
+from .dependencies import ResultParameter
 from .gangs import JobGang
 from .json_value import Json
 from .leases import LeaseRecord
@@ -29,6 +30,8 @@ class CauseCode(StrEnum):
     """The service could not start it."""
     INVALID_JOB = "invalid_job"
     """It cannot run as submitted: its kernel, program, folder or notebook is missing."""
+    MISSING_RESULT = "missing_result"
+    """A parameter is to have a value of an earlier job, which has not given it."""
     KERNEL_NOT_STARTED = "kernel_not_started"
     CONNECTION_FAILED = "connection_failed"
     """A cell that lost the connection to a host, or did not reach it in time."""
@@ -124,6 +127,8 @@ class JobSpec:
         from_cell: number of the first code cell that it executes; 0: the one after the last cell
             whose variables were saved.
         after: the jobs that it waits for, as ``Dependency`` reads them.
+        results: parameters that get values of these jobs; the values are added to ``parameters``
+            when the job is released, once.
         gang: its members, if it has several; ``command`` is then that of the first role that must
             succeed.
         sweep: its trials, if the notebook runs once for each set of parameters.
@@ -144,6 +149,7 @@ class JobSpec:
     from_cell: int = 0
     continuation: str = ""
     after: tuple[str, ...] = ()
+    results: tuple[ResultParameter, ...] = ()
     gang: JobGang | None = None
     sweep: SweepOrder | None = None
 
@@ -155,6 +161,7 @@ class JobSpec:
         sweep = None if self.sweep is None else self.sweep.as_json()
         nested: dict[str, Json] = {
             "parameters": dict(self.parameters),
+            "results": [dict(each.as_json()) for each in self.results],
             "gang": gang,
             "sweep": sweep,
         }
@@ -166,6 +173,7 @@ class JobSpec:
         lists = {name: tuple(values.get(name, ())) for name in _LISTS}
         gang, sweep = values.get("gang"), values.get("sweep")
         nested = {
+            "results": tuple(ResultParameter(**each) for each in values.get("results", ())),
             "gang": JobGang.from_json(gang) if gang else None,
             "sweep": SweepOrder.from_json(sweep) if sweep else None,
         }

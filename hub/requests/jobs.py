@@ -19,6 +19,7 @@ from ..schemas import JobIn, NotebookIn, RequestOut
 from . import outputs
 from .access import RequestAccess
 from .dependencies import DependencyCheck
+from .job_results import unresolved, with_results
 from .presenter import RequestPresenter
 from .sweeps import sweep_fields, with_sweep
 
@@ -47,8 +48,12 @@ class JobService:
         accepted = RequestFactory.of(c).job(who, body)
         request = with_sweep(accepted.request, body, accepted.notebook)
         request = DependencyCheck(c.store).held(who, request, body.after)
+        request = with_results(c, request, body.results)
         if resumes and request.job is not None:
-            job = replace(request.job, resumes=resumes, from_cell=from_cell)
+            resumed = c.store.request(resumes).job
+            known = [each for each in resumed.results if each.source] if resumed is not None else []
+            results = (*known, *request.job.results)
+            job = replace(request.job, resumes=resumes, from_cell=from_cell, results=results)
             request = replace(request, job=job)
         stored = False
         try:
@@ -92,6 +97,7 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
     return JobIn.model_validate(
         {
             **job_fields.body_fields(job),
+            "results": unresolved(job),
             # An attempt takes the state that a session has saved.
             "continuation": job.continuation if record.lease is None else "",
             "group": record.group,

@@ -158,8 +158,8 @@ class TrialService:
     context: Context
     cache: TrialCache = field(default_factory=TrialCache)
 
-    def trials(self, who: Identity, request_id: str) -> TrialsOut:
-        """Return all trials of a sweep with their newest state.
+    def trials(self, who: Identity | None, request_id: str) -> TrialsOut:
+        """Return all trials of a sweep with their newest state; None as the caller is the service.
 
         Raises:
             NotFound: it is no sweep, or the caller cannot see it.
@@ -238,17 +238,26 @@ class TrialService:
             NotFound: the caller cannot see the job.
         """
         record = RequestAccess(self.context.store).visible(who, request_id)
+        found = self.series(record, trial)
+        return ReportsOut(reports=[_report_out(*each, points) for each in found.items()])
+
+    def series(self, record: RequestRecord, trial: int = 0) -> Mapping[str, ReportedSeries]:
+        """Return all values that a job has reported by name, or one trial of a sweep."""
         name = reports_name(trial) if trial else REPORTS
         files = self.context.files
         if not files.keeps(record.id):  # A deleted folder is not created again.
-            return ReportsOut(reports=[])
+            return {}
         every = (
             read_reports(files.attempt_folder(record.id, epoch), name)
             for epoch in attempts_of(record)[:_MOST_ATTEMPTS]
         )
         # A trial starts anew in each attempt.
-        found = next(filter(None, every), {}) if trial else joined(every)
-        return ReportsOut(reports=[_report_out(*each, points) for each in found.items()])
+        return next(filter(None, every), {}) if trial else joined(every)
+
+    def reported(self, record: RequestRecord, trial: int) -> Mapping[str, float]:
+        """Return the last value of each name that a trial of a sweep has reported."""
+        found = self._records(record)[0].get(trial)
+        return {} if found is None else found.reported
 
 
 def _report_out(name: str, series: ReportedSeries, points: int) -> ReportOut:

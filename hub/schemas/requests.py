@@ -13,6 +13,8 @@ from .sweeps import SweepIn, SweepOut
 EXTEND_SECONDS: Final = 1800
 """By how much one press of a button extends a time limit."""
 MOST_DEPENDENCIES: Final = 64
+MOST_RESULTS: Final = 100
+LONGEST_RESULT: Final = 200
 """Jobs that one job may wait for."""
 SAVED_STATE = r"^([0-9a-f]{32})?$"
 """Names of the states of notebooks that sessions save for jobs."""
@@ -149,6 +151,18 @@ class UtilizationsOut(Out):
     attempts: list[UtilizationSeriesOut]
 
 
+class ResultOut(Out):
+    """A parameter whose value an earlier job gives."""
+
+    name: str
+    """The parameter."""
+    job: str
+    value: str
+    """`report.NAME`, `best.NAME`, `trial` or `id`."""
+    source: str = ""
+    """The job that gave the value, which is `job` or one that resumes it; empty until then."""
+
+
 class RequestOut(Out):
     id: str
     kind: str
@@ -187,9 +201,11 @@ class RequestOut(Out):
     """Its expected run time, from earlier requests."""
     labels: dict[str, str] = {}
     resumes: str = ""
+    """The ended job that this one goes on with."""
     after: list[str] = []
     """Jobs that it waits for, or has waited for."""
-    """The ended job that this one goes on with."""
+    results: list[ResultOut] = []
+    """Parameters that have values of these jobs, or will have them when it is released."""
     roles: list[RoleOut] = []
     """The roles of a job of several members; `command` is then that of the first role that must
     succeed."""
@@ -390,6 +406,16 @@ class JobIn(In):
             "`JOB:any`, which must have ended.",
         ),
     ] = []
+    results: Annotated[
+        dict[str, Annotated[str, Field(max_length=LONGEST_RESULT)]],
+        Field(
+            max_length=MOST_RESULTS,
+            description="Parameters that get values of jobs in `after` when these have ended: "
+            "`JOB.report.NAME`, the last value reported as NAME (of a sweep, by its best trial), "
+            "`JOB.best.NAME`, a parameter of the best trial of a sweep, `JOB.trial`, its number, "
+            "or `JOB.id`.",
+        ),
+    ] = {}
     roles: Annotated[
         list[RoleIn],
         Field(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from ..errors import Conflict
+from ..records.dependencies import FoundResult
 from ..records.json_value import Json
 from ..records.requests import Cause, RequestChange, RequestRecord, more_than_now
 from ..scheduling.model.snapshot import UNTIL_RELEASED, Kind
@@ -108,11 +111,24 @@ def extend(
     return Transition(at=now, request=replace(request, seconds=total), events=(event,))
 
 
-def release(request: RequestRecord, *, now: float) -> Transition:
-    """Let a request start that has waited for other ones; repeating it changes nothing."""
+def release(
+    request: RequestRecord, results: Mapping[str, FoundResult] = MappingProxyType({}), *, now: float
+) -> Transition:
+    """Let a request start that has waited for other ones; repeating it changes nothing.
+
+    ``results``: the values that these have given, by parameter.
+    """
     if request.state is not State.QUEUED or request.not_before != UNTIL_RELEASED:
         return Transition(at=now, request=request)
-    return Transition(at=now, request=replace(request, not_before=None))
+    job = request.job
+    if job is not None and results:
+        values = {name: found.value for name, found in results.items()}
+        origins = tuple(
+            replace(each, source=results[each.name].source) if each.name in results else each
+            for each in job.results
+        )
+        job = replace(job, parameters={**job.parameters, **values}, results=origins)
+    return Transition(at=now, request=replace(request, not_before=None, job=job))
 
 
 def amend(request: RequestRecord, wanted: RequestChange, *, now: float) -> Transition:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from carrel.hub.interfaces.store import Store
+from carrel.hub.records.dependencies import FoundResult, ResultParameter
 from carrel.hub.records.requests import JobSpec, NewRequest, RequestFilter
 from carrel.hub.scheduling.model.snapshot import UNTIL_RELEASED, Kind
 from carrel.hub.scheduling.model.states import State
@@ -40,6 +41,28 @@ def test_requests_are_held_until_they_are_released_or_end(store: Store) -> None:
     assert not any(each.is_held for each in store.snapshot(5.0).pending if each.id != "j-c")
     store.apply("j-c", lifecycle.stop, State.CANCELLED, CANCELLED, now=6.0)
     assert held(store) == []
+
+
+def test_values_of_other_jobs_are_stored_once_when_a_request_is_released(store: Store) -> None:
+    furnish(store)
+    store.submit(job("a"), 1.0)
+    wanted = ResultParameter(name="lr", job="j-a", value="best.lr")
+    spec = JobSpec(
+        notebook_name="eval.ipynb", parameters={"n": 1}, after=("j-a",), results=(wanted,)
+    )
+    store.submit(replace(job("b"), job=spec, not_before=UNTIL_RELEASED), 2.0)
+    before = store.request("j-b")
+    assert before.job == spec
+
+    found = {"lr": FoundResult(value=0.1, source="j-a2")}
+    store.apply("j-b", owner_changes.release, found, now=3.0)
+    later = {"lr": FoundResult(value=0.2, source="j-a3")}
+    store.apply("j-b", owner_changes.release, later, now=4.0)
+    after = store.request("j-b")
+    released = replace(
+        spec, parameters={"n": 1, "lr": 0.1}, results=(replace(wanted, source="j-a2"),)
+    )
+    assert after == replace(before, job=released, not_before=None)
 
 
 def test_jobs_that_resume_others_are_found_by_owner(store: Store) -> None:

@@ -141,3 +141,14 @@ def test_a_pipeline_is_a_job_for_each_name(service: FakeService, tmp_path: Path)
     again = carrel.run(["true"], workdir=".", after=[study["last"], "j-x:any"])
     assert service.called("POST", "requests")[2]["after"] == [study["last"].id, "j-x:any"]
     assert again.id != study["last"].id
+
+
+def test_a_later_job_gets_values_of_an_earlier_one(service: FakeService) -> None:
+    study = carrel.submit("train.ipynb")
+    parameters = {"n": 3, "lr": study.result("best.lr"), "loss": study.result("report.the loss")}
+    carrel.submit("train.ipynb", parameters, after=[study])
+    body = service.called("POST", "requests")[1]
+    assert body["parameters"] == {"n": 3}
+    assert body["results"] == {"lr": f"{study.id}.best.lr", "loss": f"{study.id}.report.the loss"}
+    with pytest.raises(InvalidInput, match="names no value of a job"):
+        study.result("lr")

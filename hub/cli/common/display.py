@@ -247,6 +247,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield from _retries(request, now)
     yield from _urgency(request, now)
     yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
+    yield "Results", ", ".join(map(request_messages.result_text, request.results))
     yield "Output", request.output
     yield "Repaired", " ".join(request.notes)
     yield "Image", request.image

@@ -31,8 +31,9 @@ def pipeline_command(
 
     Each table [jobs.NAME] has a notebook or a command, and the options of `carrel submit` and
     `carrel run`: after, devices, model, time, memory, retries, priority, preemptible, image,
-    internet, parameters, kernel, output, labels, inputs, upload and workdir. Paths are relative to
-    the file. All jobs are submitted, or none.
+    internet, parameters, results, kernel, output, labels, inputs, upload and workdir; or a sweep,
+    whose devices are those of one trial. Paths are relative to the file. All jobs are submitted, or
+    none.
 
     \b
     Example of a file:
@@ -41,18 +42,25 @@ def pipeline_command(
 
       [jobs.train]
       notebook = "train.ipynb"
-      parameters = { lr = 0.05 }
+      sweep = { grid = { lr = [0.1, 0.01] }, parallel = 2, objective = "loss" }
       devices = 1
       time = "2h"
       after = ["prepare"]
 
+      [jobs.test]
+      notebook = "test.ipynb"
+      results = { lr = "train.best.lr", rows = "prepare.report.rows" }
+      after = ["prepare", "train"]
+
       [jobs.report]
       command = "python report.py"
       inputs = ["report.py"]
-      after = ["prepare", "train:any"]
+      after = ["train", "test:any"]
 
     A job starts when those after which it comes have succeeded; NAME:any means that one may have
-    ended in any way. If one fails, `carrel resume` it, and the rest goes on.
+    ended in any way. A parameter in results gets a value of a job in after: NAME.report.VALUE,
+    NAME.best.PARAMETER, NAME.trial or NAME.id. If one fails, `carrel resume` it, and the rest goes
+    on.
 
     \b
     Examples:

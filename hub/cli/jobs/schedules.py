@@ -62,6 +62,7 @@ def add_schedule(
     zone: str,
     parameters: tuple[tuple[str, str], ...],
     raw: tuple[tuple[str, str], ...],
+    results: tuple[tuple[str, str], ...],
     output: str,
     kernel: str,
     as_json: bool,
@@ -83,7 +84,7 @@ def add_schedule(
         raise InvalidArgument(
             "A schedule has no end to wait for.", accepted="Omit --wait and --follow."
         )
-    what = notebook_fields(path, parameters, raw, output=output, kernel=kernel)
+    what = notebook_fields(path, parameters, raw, results=results, output=output, kernel=kernel)
     fields = built_fields(what, path.parent, common, needs_files=False, site=site)
     with Client.from_environment(site) as client:
         made = client.create_schedule(built_job(client, fields, common), cron=cron, zone=zone)

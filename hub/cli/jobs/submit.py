@@ -37,6 +37,7 @@ def submit_command(
     path: Path | None,
     parameters: tuple[tuple[str, str], ...],
     raw: tuple[tuple[str, str], ...],
+    results: tuple[tuple[str, str], ...],
     output: str,
     kernel: str,
     roles: Path | None,
@@ -59,6 +60,7 @@ def submit_command(
       carrel submit train.ipynb -p lr 0.05 -p name '"7"' -r version 1.10 --follow
       carrel submit train.py -p lr 0.05 --devices 1
       carrel submit train.ipynb --input data.csv --memory 8GiB --label sweep=7
+      carrel submit test.ipynb --after j-7k2m4qpz --result lr j-7k2m4qpz.best.lr
       carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
       job=$(carrel submit train.ipynb --json | jq -r .id)
       carrel submit --roles roles.toml --time 4h
@@ -70,7 +72,7 @@ def submit_command(
         return
     if path is None:
         raise click.UsageError("Missing argument 'FILE'.")
-    what = notebook_fields(path, parameters, raw, output=output, kernel=kernel)
+    what = notebook_fields(path, parameters, raw, results=results, output=output, kernel=kernel)
     send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)
 
 

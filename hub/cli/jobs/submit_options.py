@@ -166,6 +166,17 @@ _NOTEBOOK_OPTIONS = (
         help="A parameter whose value is always text.",
     ),
     click.option(
+        "--result",
+        "results",
+        nargs=2,
+        multiple=True,
+        metavar="NAME JOB.VALUE",
+        help="A parameter that gets a value of a job of --after when that has ended: "
+        "JOB.report.NAME, the last value reported as NAME (of a sweep, by its best trial); "
+        "JOB.best.NAME, a parameter of the best trial of a sweep; JOB.trial, its number; or "
+        "JOB.id. May be repeated.",
+    ),
+    click.option(
         "--output", default="", metavar="NAME", help="File name of the executed notebook."
     ),
     click.option(
@@ -194,6 +205,7 @@ def notebook_fields(
     parameters: tuple[tuple[str, str], ...],
     raw: tuple[tuple[str, str], ...],
     *,
+    results: tuple[tuple[str, str], ...],
     output: str,
     kernel: str,
 ) -> dict[str, object]:
@@ -202,6 +214,7 @@ def notebook_fields(
     return {
         "notebook": parsers.notebook(path),
         "parameters": given | dict(raw),
+        **({"results": dict(results)} if results else {}),
         "output": output,
         "kernel": kernel,
     }

@@ -126,6 +126,7 @@ def sweep_command(
     explain: bool,
     parameters: tuple[tuple[str, str], ...],
     raw: tuple[tuple[str, str], ...],
+    results: tuple[tuple[str, str], ...],
     output: str,
     kernel: str,
     as_json: bool,
@@ -166,7 +167,7 @@ def sweep_command(
         for line in sweep_lines(found):
             click.echo(line)
         return
-    what = notebook_fields(path, parameters, raw, output=output, kernel=kernel)
+    what = notebook_fields(path, parameters, raw, results=results, output=output, kernel=kernel)
     what["sweep"] = {
         "space": space.as_json(),
         "parallel": common["parallel"],

@@ -161,9 +161,10 @@ def store_transition(
     request = step.request
     if request is before:
         return before
-    connection.execute(
-        update(requests).where(requests.c.id == request.id).values(request_changes(request))
-    )
+    changes = request_changes(request)
+    if request.job is not None and request.job is not before.job:
+        changes["job"] = request.job.as_json()
+    connection.execute(update(requests).where(requests.c.id == request.id).values(changes))
     if request.lease is not None and request.lease != before.lease:
         if lifecycle.epoch_of(before) == request.lease.epoch:
             _update_lease(connection, request.lease)

@@ -27,8 +27,8 @@ from .sweep import SWEEP_FIELDS, sweep_body
 
 PARAMETER = "parameter-"
 _PLAIN = (
-    "kind", "group", "devices", "model", "time", "memory", "retries", "after", "labels",
-    "kernel", "output", "command", "workdir", "key", "source", "priority", "preemptible",
+    "kind", "group", "devices", "model", "time", "memory", "retries", "after", "results",
+    "labels", "kernel", "output", "command", "workdir", "key", "source", "priority", "preemptible",
     "deadline", "zone", "image", "internet", "nodes", *SWEEP_FIELDS,
 )  # fmt: skip  # the form's fields, by section
 _Value = TypeVar("_Value")
@@ -95,6 +95,7 @@ class JobForm:
     deadline: str = ""
     zone: str = ""
     after: str = ""
+    results: str = ""
     labels: str = ""
     kernel: str = ""
     output: str = ""
@@ -162,6 +163,7 @@ class JobForm:
             "deadline": self._deadline(now),
             "after": self.after.replace(",", " ").split(),
             "labels": dict(read(parsers.label, part, "labels") for part in self._words("labels")),
+            "results": self._results(),
             "archive": self.archive,
             "workdir": self.workdir,
             "image": self.image,
@@ -192,9 +194,20 @@ class JobForm:
             return None
         return forms_fields.moment(self.deadline, self.zone, now, "deadline")
 
-    def _words(self, name: Literal["command", "labels"]) -> list[str]:
+    def _results(self) -> dict[str, str]:
+        pairs = [part.partition("=") for part in self._words("results")]
+        if any(not (name and equals) for name, equals, _ in pairs):
+            raise InvalidInput(
+                f"Invalid results: {self.results[:80]!r}.",
+                accepted=_QUOTED["results"],
+                field="results",
+            )
+        return {name: value for name, _, value in pairs}
+
+    def _words(self, name: Literal["command", "labels", "results"]) -> list[str]:
+        text: str = getattr(self, name)
         try:
-            return shlex.split(self.command if name == "command" else self.labels)
+            return shlex.split(text)
         except ValueError as error:
             raise InvalidInput(
                 f"The {name} is not quoted correctly: {error}.",
@@ -267,6 +280,7 @@ _PRIORITIES = ("opportunistic", "normal", "urgent")
 _QUOTED = {
     "command": "Quote as in a shell, such as: python train.py --name 'my run'.",
     "labels": "Such as sweep=7 'kind=first try'.",
+    "results": "Such as lr=j-7k2m4qpz.best.lr 'rate=j-9x3k7mpa.report.learning rate'.",
 }
 _ALIASES = {"seconds": "time", "memory_bytes": "memory"}
 

@@ -78,6 +78,7 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         priority=job.priority,
         preemptible="yes" if job.preemptible else "no",
         after=" ".join(job.after),
+        results=shlex.join(f"{name}={value}" for name, value in job.results.items()),
         labels=shlex.join(f"{name}={value}" for name, value in job.labels.items()),
         kernel=job.kernel,
         output=job.output,

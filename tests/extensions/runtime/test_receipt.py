@@ -54,6 +54,13 @@ def test_in_a_session_it_shows_leased_devices_and_charge(service: FakeService) -
     assert repr(receipt) == text
 
 
+def test_it_names_the_jobs_that_gave_values(service: FakeService) -> None:
+    origin = {"name": "lr", "job": "j-1", "value": "best.lr", "source": "j-2"}
+    service.add("s-1", kind="job", parameters={"lr": 0.5, "n": 1}, results=[origin])
+    lines = str(carrel.receipt()).splitlines()
+    assert "  input    lr = 0.5, best.lr of job j-2" in lines
+
+
 def test_without_a_device_nothing_is_charged(
     service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

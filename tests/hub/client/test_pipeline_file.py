@@ -8,6 +8,7 @@ import pytest
 
 from carrel.hub.client import pipeline_file
 from carrel.hub.errors import InvalidInput
+from carrel.hub.schemas.sweeps import SweepIn
 
 from ..notebooks import notebook
 
@@ -48,8 +49,40 @@ def test_each_job_comes_after_those_that_it_waits_for(tmp_path: Path) -> None:
     }
     assert report.fields["command"] == ["python", "report.py"]
     ids = {"prepare": "j-1", "train": "j-2"}
-    assert report.dependencies(ids) == ["j-1:ok", "j-2:any"]
+    assert report.references(ids) == {"after": ["j-1:ok", "j-2:any"], "results": {}}
     assert (report.needs_files, report.workdir) == (True, ".")
+
+
+def test_results_name_jobs_of_the_file_and_a_sweep_has_the_devices_of_one_trial(
+    tmp_path: Path,
+) -> None:
+    text = """
+    [jobs."fit.a"]
+    notebook = "train.ipynb"
+    devices = 2
+    sweep = { grid = { lr = [0.1, 0.01] }, parallel = 3, objective = "loss", trial_time = "10m" }
+
+    [jobs.test]
+    notebook = "train.ipynb"
+    results = { lr = "fit.a.best.lr", loss = "fit.report.the loss" }
+    after = ["fit.a", "fit:any"]
+
+    [jobs.fit]
+    notebook = "train.ipynb"
+    """
+    jobs = {job.name: job for job in pipeline_file.read(written(tmp_path, text))}
+    assert jobs["test"].references({"fit.a": "j-1", "fit": "j-2"}) == {
+        "after": ["j-1:ok", "j-2:any"],
+        "results": {"lr": "j-1.best.lr", "loss": "j-2.report.the loss"},
+    }
+    fields = jobs["fit.a"].fields
+    assert fields["devices"] == 6
+    assert SweepIn.model_validate(fields["sweep"]) == SweepIn(
+        space={"grid": {"lr": [0.1, 0.01]}}, parallel=3, objective="loss", trial_seconds=600
+    )
+
+
+RESULT = "[jobs.a]\ncommand = 'x'\n[jobs.b]\nnotebook = 'train.ipynb'\nafter = 'a'\nresults = "
 
 
 @pytest.mark.parametrize(
@@ -71,6 +104,11 @@ def test_each_job_comes_after_those_that_it_waits_for(tmp_path: Path) -> None:
         ("[jobs.a]\ncommand = 'x'\nafter = ['a:never']", "waits for 'a:never'"),
         ("[jobs.a]\ncommand = 'x'\nafter = 7", "after cannot be 7"),
         (f"[jobs.{'a' * 65}]\ncommand = 'x'", "cannot have the name"),
+        (f"{RESULT}7", "results cannot be 7"),
+        (f"{RESULT}{{ lr = 7 }}", "the result lr cannot be 7"),
+        (f"{RESULT}{{ lr = 'c.id' }}", "lr is to have 'c.id', .* It waits for a."),
+        (f"{RESULT}{{ lr = 'a.loss' }}", "'a.loss' names no value of a job"),
+        ("[jobs.a]\nnotebook = 'train.ipynb'\nsweep = 7", "sweep cannot be 7"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_with_the_place(

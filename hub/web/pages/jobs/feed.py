@@ -35,7 +35,7 @@ from .trial_view import TrialsView, trials_view
 from .utilization_plots import UtilizationView, utilization_view
 
 _SESSION_PARTS = ("state", "utilization", "facts")
-_PARTS = (*_SESSION_PARTS, "members", "trials", "reports", "files")
+_PARTS = (*_SESSION_PARTS, "parameters", "members", "trials", "reports", "files")
 _log = logging.getLogger(__name__)
 
 

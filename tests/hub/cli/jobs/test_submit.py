@@ -221,3 +221,17 @@ def test_a_followed_command_shows_its_output(service: FakeService, carrel: Carre
     thread.join()
     assert done.exit_code == 0
     assert "epoch 1\nepoch ü" in done.output
+
+
+def test_a_parameter_gets_a_value_of_an_earlier_job(service: FakeService, carrel: Carrel) -> None:
+    Path("train.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4}')
+    result = ("--after", "j-1", "--result", "lr", "j-1.best.lr")
+    done = carrel("submit", "train.ipynb", *result, "-p", "n", "3")
+    assert done.exit_code == 0, done.output
+    (body,) = service.called("POST", "requests")
+    assert (body["parameters"], body["results"]) == ({"n": 3}, {"lr": "j-1.best.lr"})
+    made = next(iter(service.requests))
+    for source, told in (("", "lr will be best.lr of j-1"), ("j-2", "lr from j-2 (best.lr)")):
+        origin = {"name": "lr", "job": "j-1", "value": "best.lr", "source": source}
+        service.change(made, results=[origin])
+        assert told in carrel("show", made).stdout

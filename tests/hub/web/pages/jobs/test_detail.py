@@ -60,6 +60,23 @@ def test_jobs_that_wait_for_each_other_link_to_each_other(world: World) -> None:
         assert f'<a href="{PREFIX}requests/j-bbbbbbbb">j-bbbbbbbb</a>' in shown_there
 
 
+def test_parameters_say_which_job_gave_them_and_change_live(world: World) -> None:
+    origin = {"name": "lr", "job": "j-bbbbbbbb", "value": "best.lr"}
+    world.service.put(job(state="queued", wait=waiting(), parameters={"n": 1}, results=[origin]))
+    address = f"{PREFIX}requests/j-aaaaaaaa"
+    page = world.browser().get(address).text
+    check_page(page)
+    assert "lr set when that job has ended j-bbbbbbbb , best.lr" in " ".join(text_of(page).split())
+    found = origin | {"source": "j-cccccccc"}
+    world.service.put(
+        job(state="running", ended=True, parameters={"n": 1, "lr": 0.5}, results=[found])
+    )
+    for part in ("", "/feed?after=1"):
+        html = world.browser().get(f"{address}{part}").text.replace("data: ", "")
+        assert "n 1 lr 0.5 j-cccccccc , best.lr" in " ".join(text_of(html).split())
+        assert f'<a href="{PREFIX}requests/j-cccccccc">j-cccccccc</a>' in html
+
+
 def test_sources_are_beside_their_outputs_and_the_cause_links_to_its_cell(world: World) -> None:
     cells = [
         {"cell_type": "markdown", "source": "# Energy $E=mc^2$", "metadata": {}},
@@ -240,6 +257,19 @@ def test_a_script_with_cells_is_submitted_as_a_notebook(world: World) -> None:
     wrong = {"notebook": ("train.py", b"x = '\xff'")}
     html = world.own_page().post(f"{PREFIX}submit/inspect", files=wrong).text
     assert "train.py is not UTF-8. Select a Jupyter notebook (.ipynb) or a Python script" in html
+
+
+def test_a_job_of_the_form_gets_values_of_earlier_jobs(world: World) -> None:
+    fields = {"group": "cs101", "time": "30m", "devices": "0", "after": "j-1",
+              "results": "lr=j-1.best.lr 'n=j-1.report.the n'"}  # fmt: skip  # grouped
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 303, answer.text
+    body = world.service.calls[-1][2]
+    assert body.results == {"lr": "j-1.best.lr", "n": "j-1.report.the n"}  # type: ignore[attr-defined]
+    refused = world.own_page().post(
+        f"{PREFIX}submit", data=fields | {"results": "lr"}, files=chosen()
+    )
+    assert "Invalid results: &#39;lr&#39;. Such as lr=" in refused.text
 
 
 def test_the_form_and_the_job_say_what_is_repaired_in_a_notebook(world: World) -> None:
