@@ -106,7 +106,7 @@ def usage(*, state: StateFolder, since: str | None, until: str | None, as_json: 
     They come from Slurm's accounting (sacct), by user and account of Slurm; of the last 30 days,
     if no first day is given. Carrel's own are in `carrel usage`. It needs a cluster with slurmdbd.
 
-    --json prints a list of: user, account, jobs, device_seconds.
+    --json prints one object per line: user, account, jobs, device_seconds.
 
     \b
     Examples:
