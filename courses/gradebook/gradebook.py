@@ -5,11 +5,7 @@ Runs on the trusted side only, never in a sandbox.
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +29,7 @@ from ...hub.files.filenames import draft_beside
 from ..grading.submission_grader import NotebookResult, SubmissionResult
 from ..notebooks import ipynb
 from ..releases.student_version import Prepared
+from .new_database import create_database
 from .writer import GradebookSettings, ManualGrade
 
 _STUDENT_ROWS = (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
@@ -108,8 +105,8 @@ class CourseGradebook:
         self._folder = folder
         self._url = f"sqlite:///{folder / 'gradebook.db'}"
         folder.mkdir(parents=True, exist_ok=True)
-        with _alembic_in_path():
-            self._book = Gradebook(self._url, course)
+        create_database(self._url)
+        self._book = Gradebook(self._url, course)
         self._released: list[object] = []
         """Referenced, so that the session keeps them loaded."""
         for statement in _LATENESS:
@@ -266,18 +263,6 @@ class CourseGradebook:
             if notebook.node is not None:
                 written[f"{notebook.name}.ipynb"] = ipynb.written(notebook.node)
         write_files(self._folder / "autograded" / path, {**written, **stamp})
-
-
-@contextmanager
-def _alembic_in_path() -> Iterator[None]:
-    """Have ``alembic`` in PATH: nbgrader calls it by name to create a gradebook."""
-    before = os.environ.get("PATH", os.defpath)
-    if shutil.which("alembic") is None:
-        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before
 
 
 def _set_grades(notebook: NotebookResult, grades: Iterable[object]) -> None:
