@@ -7,6 +7,7 @@ import io
 import os
 import tarfile
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -115,6 +116,22 @@ def test_of_missed_times_the_newest_gets_a_job_and_the_others_are_counted(world:
     pass_hours(world, 1)
     fire(world)
     assert see(world, made).missed == 0
+
+
+def test_across_the_end_of_daylight_saving_it_runs_once_a_night(world: World) -> None:
+    began = datetime(2026, 10, 24, 12, tzinfo=UTC).timestamp()
+    world.clock.now = began
+    body = JobIn.model_validate(job(devices=0).model_dump())
+    nightly = ScheduleIn(cron="30 2 * * *", zone="Europe/Berlin", job=body)
+    service(world).create(STUDENT1, nightly)
+    while world.clock.now < began + 60 * HOUR:
+        world.clock.now += HOUR / 4
+        fire(world)
+    # 02:30 in summer time, which shows 02:30 twice in that night, and in winter time.
+    nights = ((25, 0), (26, 1))
+    assert due_times(world) == [
+        datetime(2026, 10, day, hour, 30, tzinfo=UTC).timestamp() for day, hour in nights
+    ]
 
 
 class Crash(BaseException):
