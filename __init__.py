@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .extensions.runtime.progress import progress as progress
     from .extensions.runtime.receipt import receipt as receipt
     from .extensions.runtime.report import report as report
+    from .extensions.stages.stages import stages as stages
+    from .extensions.stages.step_schedule import schedules as schedules
     from .extensions.sweep import sweep as sweep
     from .extensions.widgets import JobView as JobView
     from .extensions.widgets import PoolView as PoolView
@@ -34,6 +36,8 @@ _MODULES: Final = {
     "run": "extensions.job",
     "pipeline": "extensions.job",
     "submit": "extensions.job",
+    "schedules": "extensions.stages.step_schedule",
+    "stages": "extensions.stages.stages",
     "sweep": "extensions.sweep",
     "progress": "extensions.runtime.progress",
     "receipt": "extensions.runtime.receipt",

@@ -118,6 +118,28 @@ def resume_path() -> Path | None:
     return found
 
 
+def job_folder(name: str) -> Path | None:
+    """Return a folder for files that later attempts of this job find, and jobs that resume it.
+
+    None outside of a job.
+
+    Args:
+        name: of what is kept there, in lower-case letters.
+    """
+    request = os.environ.get(REQUEST_VARIABLE)
+    if not request:
+        return None
+    resumed = os.environ.get(RESUMES_VARIABLE)
+    found = _registered(f"{request}.{name}")
+    if found is None and resumed:
+        found = _registered(f"{resumed}.{name}")
+    if found is None:
+        found = Path.home().resolve() / ".local" / "share" / "carrel" / name / request
+        found.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _register(f"{request}.{name}", found)
+    return found
+
+
 def _folder() -> Path:
     return Path.home() / ".local" / "share" / "carrel" / "checkpoints"
 

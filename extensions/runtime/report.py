@@ -83,7 +83,7 @@ def _line(name: str, value: Any, step: int | None) -> bytes:
         raise TypeError(f"the step of a report is a whole number, not {type(step).__name__}")
     if step is not None and not 0 <= int(step) < 1 << 53:
         raise ValueError(f"the step of a report is a whole number from 0, not {step}")
-    number = _number(value)
+    number = real_number(value)
     found = {
         "name": name,
         "value": number if math.isfinite(number) else _NOT_FINITE[str(number)],
@@ -97,7 +97,12 @@ _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 """As JavaScript writes them: strict JSON has no number for them."""
 
 
-def _number(value: Any) -> float:
+def real_number(value: Any) -> float:
+    """Return the number of a value, such as an array or a tensor of one element.
+
+    Raises:
+        TypeError, ValueError: it has none.
+    """
     refused = f"the value of a report is one number, not {type(value).__name__}"
     try:
         found = value.item() if hasattr(value, "item") else value

@@ -1,0 +1,1 @@
+"""Training steps that several hyper-parameter schedules share run once: ``carrel.stages``."""
