@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from nbformat import reads, write
 
 from ..slurm.cluster import DEVICES, NODES, SlurmCluster
+from ..spawners.notebooks import notebook, printed
 from .all_reduce import ALL_REDUCE
 from .support import Installation, eventually, installation
 from .two_students import Work, two_students_and_one_device
@@ -88,3 +90,26 @@ def test_a_gang_over_two_nodes_and_a_controller_that_crashes(
     # Slurm goes on with it if it had saved that it runs; else it is a second attempt.
     site.wait_for(running, "succeeded", user=USER)
     site.wait_for(later, "succeeded", user=USER)
+
+
+@pytest.mark.slow
+def test_a_sweep_divides_the_devices_of_its_job(site: Installation, tmp_path: Path) -> None:
+    trial = (
+        "import os, time, carrel; time.sleep(3)\n"
+        "carrel.report('loss', x); print(os.environ['CUDA_VISIBLE_DEVICES'], pid == os.getpid())"
+    )
+    book = notebook("import os; pid = os.getpid()", trial, parameters="x = 0")
+    book.cells[2].metadata["tags"] = ["carrel-share"]
+    write(book, tmp_path / "n.ipynb")
+    words = ("--grid", "x=4,3,2,1", "--devices", "1", "--parallel", "2", "--objective", "loss")
+    sent = site.cli("sweep", str(tmp_path / "n.ipynb"), *words, "--time", "5m", "--json", user=USER)
+    job = json.loads(sent.stdout)["id"]
+    site.wait_for(job, "succeeded", user=USER)
+    trials = site.api("GET", f"/requests/{job}/trials", user=USER).json()
+    assert [trial["state"] for trial in trials["trials"]] == ["succeeded"] * 4
+    assert trials["best"] == 4
+    shown = [
+        site.api("GET", f"/requests/{job}/files/{trial['notebook']}", user=USER).text
+        for trial in trials["trials"]
+    ]
+    assert {printed(reads(text, as_version=4)) for text in shown} == {"0 False\n", "1 False\n"}
