@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .extensions.widgets import PoolView as PoolView
     from .extensions.widgets import QueueView as QueueView
     from .extensions.widgets import SubmitForm as SubmitForm
+    from .extensions.widgets import SweepView as SweepView
 
 __version__ = "0.1.0"
 
@@ -50,6 +51,7 @@ _MODULES: Final = {
     "PoolView": "extensions.widgets",
     "QueueView": "extensions.widgets",
     "SubmitForm": "extensions.widgets",
+    "SweepView": "extensions.widgets",
 }
 """Names that notebooks use → where they are made. Each is imported when it is first used, so
 that ``import carrel`` stays fast and needs nothing."""

@@ -41,8 +41,10 @@ from ..hub.schemas import (
 )
 from ..hub.schemas.resume import ResumeIn
 from .job_text import facts, row, status_line
+from .trial_frame import trial_frame, trial_rows
 
 if TYPE_CHECKING:
+    import pandas
     from nbformat import NotebookNode
 
 
@@ -410,7 +412,7 @@ class Job:
         }
 
     def trials(self) -> list[dict[str, Any]]:
-        """Return the trials of a sweep, one dictionary each, as ``pandas.DataFrame`` takes them.
+        """Return the trials of a sweep, one dictionary each; ``frame`` returns a table.
 
         The keys are ``trial``, the parameters, ``state``, ``seconds``, the reported values, and
         ``message``.
@@ -418,17 +420,19 @@ class Job:
         Raises:
             NotFound: the job is no sweep.
         """
-        return [
-            {
-                "trial": trial.number,
-                **trial.values,
-                "state": trial.state,
-                "seconds": trial.seconds,
-                **trial.reported,
-                "message": trial.message,
-            }
-            for trial in self.client.trials(self.id).trials
-        ]
+        return trial_rows(self.client.trials(self.id))
+
+    def frame(self) -> pandas.DataFrame:
+        """Return the trials of a sweep as a table, one line each, by number.
+
+        The columns are the parameters, ``state``, ``seconds``, the reported values, and
+        ``message``; ``carrel.SweepView(job)`` shows them live.
+
+        Raises:
+            NotFound: the job is no sweep.
+            ModuleNotFoundError: pandas is not installed.
+        """
+        return trial_frame(self.client.trials(self.id))
 
     def cancel(self) -> Self:
         """Cancel the job; what it has computed so far is kept. Returns at once."""

@@ -32,7 +32,7 @@ def sweep(
     """Run a notebook once for each set of parameter values, as one job.
 
     >>> study = carrel.sweep("train.ipynb", {"lr": [0.1, 0.01]}, devices=1, objective="loss")
-    >>> pandas.DataFrame(study.wait().trials())
+    >>> study.wait().frame()
 
     Args:
         grid: the values of each parameter, for all combinations.

@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("store", ("hub.administration", "hub.insight", "hub.store")),
     ("admission", ("hub.admission",)),
     ("sweeps", ("hub.sweeps",)),
-    ("requests", ("hub.requests", "courses")),
+    ("requests", ("hub.requests", "hub.results", "courses")),
     ("sessions", ("hub.sessions", "hub.workflows", "hub.supervisor", "hub.demo", "extensions")),
     ("loop, pages, engines", ("hub.controller", "hub.web", "hub.backup", "spawners")),
     ("put together", ("hub.app", "hub.cli")),

@@ -8,6 +8,7 @@ Nothing polls: the service reports when something has changed.
 from __future__ import annotations
 
 from .submit_form import SubmitForm
+from .sweep_view import SweepView
 from .views import JobView, PoolView, QueueView
 
-__all__ = ["JobView", "PoolView", "QueueView", "SubmitForm"]
+__all__ = ["JobView", "PoolView", "QueueView", "SubmitForm", "SweepView"]

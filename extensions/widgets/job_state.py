@@ -16,6 +16,7 @@ from ...hub.messages import requests, units
 from ...hub.messages.timed_text import as_json, expected_start
 from ...hub.schemas import EventOut, RequestOut
 from ..job_text import device_name, title
+from .report_state import ReportReader
 from .stream_feeds import Snapshot
 
 TAIL_CHARACTERS = 16_000
@@ -141,6 +142,7 @@ class JobViewState:
         self._away = False
         self._ended = threading.Event()
         self._reader: threading.Thread | None = None
+        self._reports = ReportReader(client, request_id)
 
     def follow(self, changed: Callable[[], None]) -> None:
         while not self._ended.is_set():
@@ -152,6 +154,7 @@ class JobViewState:
                     changed()
                     if isinstance(item, RequestOut):
                         self._follow_command_log(item, changed)
+                        self._reports.follow(item, changed)
                 self._ended.set()
             except Unavailable as error:
                 self._report(str(error), away=True, changed=changed)
@@ -160,6 +163,7 @@ class JobViewState:
                 self._report(str(error), away=False, changed=changed)
                 self._ended.set()
         self._read_missing_log()
+        self._reports.finish(self._state.request)
 
     def snapshot(self) -> Snapshot:
         with self._lock:
@@ -178,6 +182,7 @@ class JobViewState:
                     "step": None if ended else state.step,
                 },
                 "log": state.tail.text.rstrip("\r"),
+                "reports": list(self._reports.curves),
                 "problem": self._problem if request is None or self._away else "",
                 "away": self._away,
             }

@@ -36,7 +36,7 @@ class StreamFeed:
     """Passes the newest snapshot to its listeners, at once and after every change."""
 
     def __init__(self, state: FedState) -> None:
-        self._state = state
+        self.state = state
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
         self._news = threading.Event()
@@ -52,7 +52,7 @@ class StreamFeed:
         """Add a listener; it gets the current snapshot before this returns."""
         with self._lock:
             self._listeners.append(listener)
-            listener(self._state.snapshot())
+            listener(self.state.snapshot())
 
     def leave(self, listener: Listener) -> None:
         with self._lock:
@@ -61,7 +61,7 @@ class StreamFeed:
 
     def _read(self) -> None:
         try:
-            self._state.follow(self._news.set)
+            self.state.follow(self._news.set)
         finally:
             self._done = True
             self._news.set()
@@ -72,7 +72,7 @@ class StreamFeed:
             self._news.clear()
             last = self._done
             with self._lock:
-                snapshot = self._state.snapshot()
+                snapshot = self.state.snapshot()
                 for listener in self._listeners:
                     try:
                         listener(snapshot)

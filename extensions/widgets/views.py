@@ -31,9 +31,9 @@ class HasId(Protocol):
     def id(self) -> str: ...
 
 
-def _script(name: str) -> str:
+def view_script(*names: str) -> str:
     """Return a widget's script: one module, with the views' shared code in front."""
-    return (_STATIC / "shared.js").read_text() + (_STATIC / name).read_text()
+    return "".join((_STATIC / name).read_text() for name in ("shared.js", *names))
 
 
 class _LiveView(anywidget.AnyWidget):
@@ -100,7 +100,7 @@ class _ExplainingView(_LiveView):
 
 
 class JobView(_ExplainingView):
-    """A live view of a job: its cells, its queue position or its devices, its log, its end.
+    """A live view of a job: cells, queue position or devices, reported values, log and end.
 
     >>> carrel.JobView(job)
 
@@ -114,12 +114,13 @@ class JobView(_ExplainingView):
         NotFound: you have no jobs yet.
     """
 
-    _esm = _script("job.js")
+    _esm = view_script("plots.js", "job_parts.js", "job.js")
 
     job = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     cells: traitlets.List[dict[str, JsonValue]] = traitlets.List().tag(sync=True)
     progress = traitlets.Dict().tag(sync=True)
     log = traitlets.Unicode("").tag(sync=True)
+    reports: traitlets.List[dict[str, JsonValue]] = traitlets.List().tag(sync=True)
     asked = traitlets.Bool(False).tag(sync=True)
     """Whether this view has cancelled the job."""
     refused = traitlets.Unicode("").tag(sync=True)
@@ -127,7 +128,7 @@ class JobView(_ExplainingView):
 
     def __init__(self, job: HasId | str | None = None, *, client: Client | None = None) -> None:
         client = client or Client.from_environment()
-        job = _newest_job(client) if job is None else job
+        job = self._newest(client) if job is None else job
         request_id = job if isinstance(job, str) else job.id
         if not request_id:
             raise InvalidInput(
@@ -138,12 +139,25 @@ class JobView(_ExplainingView):
         self.request_id = request_id
         self._client = client
         self.on_msg(self._handle_message)
-        self._start_feed(self._client, request_id, lambda own: JobViewState(own, request_id))
+        self._start_feed(self._client, f"{type(self).__name__} {request_id}", self._state_of)
 
     def cancel(self) -> None:
         """Cancel the job; the view shows how it ends."""
         self.refused, self.asked = "", True
         threading.Thread(target=self._cancel, name="carrel-cancel", daemon=True).start()
+
+    def _state_of(self, client: Client) -> FedState:
+        return JobViewState(client, self.request_id)
+
+    @staticmethod
+    def _newest(client: Client) -> HasId:
+        newest = client.requests(kind="job", limit=1)
+        if not newest:
+            raise NotFound(
+                "You have no jobs yet.",
+                accepted="Submit one with carrel.submit() or carrel.SubmitForm().",
+            )
+        return newest[0]
 
     def _cancel(self) -> None:
         try:
@@ -164,7 +178,7 @@ class JobView(_ExplainingView):
 class QueueView(_ExplainingView):
     """The queue with its reasons; owners and titles as far as the user may see them."""
 
-    _esm = _script("queue.js")
+    _esm = view_script("queue.js")
 
     queue = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
 
@@ -184,24 +198,13 @@ class QueueView(_ExplainingView):
 class PoolView(_LiveView):
     """Every device as a tile: free, yours, taken, busy, sick or gone."""
 
-    _esm = _script("pool.js")
+    _esm = view_script("pool.js")
 
     pool = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
 
     def __init__(self, *, client: Client | None = None) -> None:
         super().__init__()
         self._start_feed(client or Client.from_environment(), "site", PoolViewState)
-
-
-def _newest_job(client: Client) -> HasId:
-    """Return the newest job of the user. Raises NotFound."""
-    newest = client.requests(kind="job", limit=1)
-    if not newest:
-        raise NotFound(
-            "You have no jobs yet.",
-            accepted="Submit one with carrel.submit() or carrel.SubmitForm().",
-        )
-    return newest[0]
 
 
 def service_link(service: str) -> str:

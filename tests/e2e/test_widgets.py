@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from ..promises import in_time
+from .axe import findings
 from .browser import SESSION_MS, Person, take_picture
 from .lab_desk import LabDesk, assignment_is_released
 from .session_outputs import AWAY, PRINTS, Outputs
@@ -152,6 +154,40 @@ def test_a_kernel_that_blocks_all_threads_is_shown_as_running(
     notebook.cancel_by_mouse()
     shows(notebook.view, "Cancelled by its owner.")
     assert not notebook.page.evaluate("window.wasGone")
+
+
+def test_a_sweep_is_watched_and_a_trial_is_stopped_by_keyboard(
+    site: Installation, person: Person, home: Path
+) -> None:
+    gate = home / "trials-go-on"
+    waits = f"import carrel\nfrom pathlib import Path\nif lr < 1:\n{indent(GATED, '    ')}"
+    write_notebook(
+        home / "swept.ipynb",
+        waits.format(str(gate)),
+        "carrel.report('loss', lr)",
+        parameters="lr = 1.0",
+    )
+    sweep = {"space": {"grid": {"lr": [1.0, 0.1, 0.01, 0.001]}}, "objective": "loss"}
+    job = submit(site, home / "swept.ipynb", devices=1, seconds=600, sweep=sweep)
+    write_notebook(home / "sweep-view.ipynb", f"import carrel\ncarrel.SweepView({job!r})")
+    notebook = Notebook.open(person, "lab/tree", "sweep-view.ipynb")
+    notebook.run()
+    view = notebook.page.locator(".carrel-sweep").last
+    shows(view, "4 trials: 1 succeeded, 1 running, 2 waiting.")
+    shows(view, "(simulated)")
+    view.get_by_role("button", name="Stop trial 4").focus()
+    notebook.page.keyboard.press("Enter")
+    shows(view, "1 stopped")
+    gate.touch()
+    shows(view, "4 trials: 3 succeeded, 1 stopped. The best one is trial 3: loss = 0.01.")
+    expect(view.get_by_role("img", name="Parallel coordinates of 3 trials")).to_be_visible()
+    expect(view.get_by_role("img", name="loss from step 1 to 3")).to_be_visible()
+    expect(view.get_by_role("button")).to_have_count(0)
+    expect(view.get_by_role("link", name="CSV")).to_have_attribute(
+        "href", f"/services/carrel/requests/{job}/trials.csv"
+    )
+    assert [each for each in findings(notebook.page, within=".carrel-sweep") if each.severe] == []
+    take_picture(notebook.page, "widget-sweep")
 
 
 def cancel_by_keyboard(page: Page) -> None:

@@ -18,6 +18,7 @@ from ....files import trial_table
 from ....files.home_outputs import HomeOutputs, SavedOutput, folder_of
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
+from ....results.list_part import ShownParts
 from ....schemas import MAX_NOTEBOOK_BYTES, EventOut, RequestOut
 from ....schemas.resume import ResumeIn
 from ...dependencies.callers import Carrel, RequestId, SignedIn
@@ -37,7 +38,6 @@ from ...html.cell_output import (
 from ...html.downloads import SAFE_CONTENT, attachment
 from ...html.drawn_figure import figure_in_notebook, figure_page, figure_script, new_nonce
 from ...html.frame_style import theme_of
-from ...html.list_part import ShownParts
 from ...html.notebook import notebook_page
 from ...live.sse import EventStream, last_event_id
 from .feed import JobFeed, job_feed, page_values, sources_of

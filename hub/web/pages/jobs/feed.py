@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from ....errors import CarrelError
+from ....results.curve import Curve
+from ....results.list_part import ListPart, ShownParts
+from ....results.report_curves import SingleValue, report_curves
+from ....results.trial_view import TrialsView, trials_view
 from ....schemas import EventOut, FilesOut, RequestOut
 from ...dependencies.context import WebContext
-from ...html.curve import Curve
-from ...html.list_part import ListPart, ShownParts
 from ...html.notebook_cells import NotebookCells
 from ...live.sse import ALIVE, message
 from ...security.access import Visitor
-from .report_curves import SingleValue, report_curves
 from .timeline import (
     AttemptTimeline,
     CellTimeline,
@@ -31,7 +32,6 @@ from .timeline import (
     fold,
     is_over,
 )
-from .trial_view import TrialsView, trials_view
 from .utilization_plots import UtilizationView, utilization_view
 
 _SESSION_PARTS = ("state", "utilization", "facts")

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from carrel.hub.results.curve import curve
 from carrel.hub.schemas import FileOut, FilesOut
 from carrel.hub.schemas.sweeps import ReportOut, ReportsOut, SweepOut, TrialOut, TrialsOut
-from carrel.hub.web.html.curve import curve
 
 from ...fakes import NOW, PREFIX, World, device, job, lease
 from ...page_checks import check_page, text_of

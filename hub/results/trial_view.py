@@ -1,4 +1,4 @@
-"""The trials of a sweep on the page of its job."""
+"""The trials of a sweep, as the page of its job and a widget show them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....files.trial_table import state_text, value_of
-from ....messages import units
-from ....schemas.sweeps import TrialOut, TrialsOut
-from ....sweeps.plots.svg_layout import ParallelDrawing, parallel_drawing
-from ...html.curve import Curve
-from ...html.list_part import ListPart
+from ..files.trial_table import state_text, value_of
+from ..messages import units
+from ..schemas.sweeps import TrialOut, TrialsOut
+from ..sweeps.plots.svg_layout import ParallelDrawing, parallel_drawing
+from .curve import Curve
+from .list_part import ListPart
 from .report_curves import best_so_far
 
 _SHORT = 10.0

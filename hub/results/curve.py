@@ -1,12 +1,13 @@
-"""Curves of reported values, which a template draws as inline SVG."""
+"""Curves of reported values as paths of an SVG drawing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...messages.units import number_text
-from .plot import HEIGHT, WIDTH
+from ..messages.units import number_text
+
+WIDTH, HEIGHT = 1000.0, 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from ....attempts.reports import ReportedSeries, thinned
-from ....messages.units import number_text
-from ....requests.sweeps import MOST_POINTS
-from ....schemas.sweeps import ReportsOut, TrialsOut
-from ....sweeps.plots import trial_plots
-from ...html.curve import Curve, curve
+from ..attempts.reports import ReportedSeries, thinned
+from ..messages.units import number_text
+from ..schemas.sweeps import ReportsOut, TrialsOut
+from ..sweeps.plots import trial_plots
+from .curve import Curve, curve
+
+MOST_POINTS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Reported values and trials of sweeps as values that pages and widgets show."""
