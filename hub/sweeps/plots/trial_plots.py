@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 from typing import Final
 
 from ...schemas.sweeps import TrialOut, TrialsOut
@@ -113,25 +114,26 @@ def _numbers(values: Iterable[Scalar]) -> list[float]:
     return found
 
 
-def ranked(found: TrialsOut) -> list[tuple[TrialOut, float]]:
-    """Return the trials that have succeeded with an objective, the best first."""
-    sign = -1.0 if found.maximize else 1.0
-    with_value = [
-        (trial, value)
+def _with_objective(found: TrialsOut) -> list[TrialOut]:
+    """Return the trials that have succeeded with an objective."""
+    return [
+        trial
         for trial in found.trials
-        if trial.state == "succeeded" and (value := trial.reported.get(found.objective)) is not None
+        if trial.state == "succeeded" and trial.reported.get(found.objective) is not None
     ]
-    return sorted(with_value, key=lambda each: (sign * each[1], each[0].number))
+
+
+def _value(trial: TrialOut, objective: str) -> float:
+    value = trial.reported[objective]
+    assert value is not None  # one of those with an objective
+    return value
 
 
 def best_so_far(found: TrialsOut) -> list[float]:
     """Return the best objective after each trial that has one, in the order of their ends."""
     choose = max if found.maximize else min
-    ended = sorted(ranked(found), key=lambda each: (each[0].at or 0.0, each[0].number))
-    best: list[float] = []
-    for _, value in ended:
-        best.append(choose([*best[-1:], value]))
-    return best
+    ended = sorted(_with_objective(found), key=lambda each: (each.at or 0.0, each.number))
+    return list(accumulate((_value(each, found.objective) for each in ended), choose))
 
 
 def parallel_coordinates(found: TrialsOut) -> ParallelCoordinates | None:
@@ -139,28 +141,32 @@ def parallel_coordinates(found: TrialsOut) -> ParallelCoordinates | None:
 
     Of more than ``MOST_LINES`` trials every n-th in the order of their objective is drawn.
     """
-    trials = ranked(found)
+    sign = -1.0 if found.maximize else 1.0
+    trials = sorted(
+        _with_objective(found),
+        key=lambda each: (sign * _value(each, found.objective), each.number),
+    )
     every = -(-len(trials) // MOST_LINES)
     names = [name for name in found.parameters if _differs(name, trials)]
     if len(trials) < 2 or not names:  # noqa: PLR2004  # lines that can be compared
         return None
     drawn = trials[::every]
     plotted = [
-        _axis(name, [_values(trial).get(name, _DEFAULT) for trial, _ in drawn], found.logarithmic)
+        _axis(name, [_values(trial).get(name, _DEFAULT) for trial in drawn], found.logarithmic)
         for name in names[:MOST_AXES]
     ]
-    plotted.append(_axis(found.objective, [value for _, value in drawn], ()))
+    plotted.append(_axis(found.objective, [_value(trial, found.objective) for trial in drawn], ()))
     axes = [axis for axis, _ in plotted]
     points = zip(*(column for _, column in plotted), strict=True)
     lines = [
         TrialLine(number=trial.number, points=each)
-        for (trial, _), each in zip(drawn, points, strict=True)
+        for trial, each in zip(drawn, points, strict=True)
     ]
     return ParallelCoordinates(
         axes=axes,
         lines=lines[1:],
         best=lines[0],
-        about=_about(axes, drawn[0][0], len(drawn)),
+        about=_about(axes, drawn[0], len(drawn)),
         note=_note(len(drawn), len(trials), names[MOST_AXES:]),
     )
 
@@ -169,9 +175,10 @@ def _values(trial: TrialOut) -> Mapping[str, Scalar]:
     return trial.values  # type: ignore[return-value]  # a space has no lists
 
 
-def _differs(name: str, trials: Sequence[tuple[TrialOut, float]]) -> bool:
-    keys = {value_key(_values(each).get(name, _DEFAULT)) for each, _ in trials}
-    return len(keys) > 1
+def _differs(name: str, trials: Sequence[TrialOut]) -> bool:
+    keys = (value_key(_values(each).get(name, _DEFAULT)) for each in trials)
+    first = next(keys, None)
+    return any(key != first for key in keys)
 
 
 def _axis(
