@@ -24,6 +24,7 @@ from ..schemas import NotebookIn
 from ..schemas.resume import ChangedCellOut, ResumeIn, ResumeOut
 from .access import RequestAccess
 from .jobs import JobService, same_job
+from .outputs import attempts_of
 
 
 def latest_snapshot(
@@ -34,20 +35,24 @@ def latest_snapshot(
     Args:
         before: only of attempts before this epoch; None: of all.
     """
-    if request.job is None or not request.job.notebook_name:
-        return None
-    last = request.lease.epoch if request.lease is not None else 0
-    for epoch in range(last if before is None else before - 1, 0, -1):
-        found = snapshots.find(context.files.attempt_folder(request.id, epoch))
-        if found is not None:
-            return found
-    if not request.job.resumes:
-        return None
-    try:
-        resumed = context.store.request(request.job.resumes)
-    except NotFound:
-        return None
-    return latest_snapshot(context, resumed) if resumed.owner == request.owner else None
+    epochs = attempts_of(request) if before is None else range(before - 1, 0, -1)
+    while request.job is not None and request.job.notebook_name:
+        # A folder that the clean-up has deleted is not created again.
+        for epoch in epochs if context.files.keeps(request.id) else ():
+            found = snapshots.find(context.files.attempt_folder(request.id, epoch))
+            if found is not None:
+                return found
+        if not request.job.resumes:
+            return None
+        owner = request.owner
+        try:
+            request = context.store.request(request.job.resumes)  # an older one: no circle
+        except NotFound:
+            return None
+        if request.owner != owner:
+            return None
+        epochs = attempts_of(request)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.requests.jobs import JobService
-from carrel.hub.requests.resumption import Resumption
+from carrel.hub.requests.resumption import Resumption, latest_snapshot
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
@@ -86,6 +87,14 @@ def test_a_job_goes_on_after_the_cell_whose_variables_were_saved(context: Contex
     assert first.request is not None
     assert second.request is not None
     assert first.request.id == second.request.id
+
+
+def test_a_job_whose_folder_was_deleted_starts_from_its_first_cell(context: Context) -> None:
+    old = failed(context, saved=2)
+    folder = context.files.attempt_folder(old, 1).parent
+    shutil.rmtree(folder)
+    assert latest_snapshot(context, context.store.request(old)) is None
+    assert not folder.exists()
 
 
 def test_a_dry_run_submits_nothing(context: Context) -> None:
