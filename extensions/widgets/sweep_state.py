@@ -16,6 +16,8 @@ from .stream_feeds import Snapshot
 
 TRIAL_SECONDS = 0.5
 """The trials are read at most so often."""
+LIVE_SECONDS = 3.0
+"""Interval of reading while a trial runs: what it reports causes no event."""
 _SHARE = 10
 """The pause is at least as many times as long as the reading took."""
 
@@ -61,7 +63,7 @@ class SweepViewState:
     def _read_trials(self, changed: Callable[[], None]) -> None:
         last = False
         while not last:
-            self._news.wait()
+            self._news.wait(LIVE_SECONDS if self._has_running() else None)
             self._news.clear()
             last, began = self._ended.is_set(), time.monotonic()
             try:
@@ -71,6 +73,9 @@ class SweepViewState:
                 self._problem = str(error)
             changed()
             self._ended.wait(max(TRIAL_SECONDS, _SHARE * (time.monotonic() - began)))
+
+    def _has_running(self) -> bool:
+        return any(row["state"] == "running" for row in (self._sweep or {"rows": ()})["rows"])
 
 
 def _shown(view: TrialsView) -> TrialsView:

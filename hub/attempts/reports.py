@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from .spec import REPORTS
 
 MOST_LINES: Final = 100_000
 _MOST_BYTES: Final = 16 << 20
+_LAST_BYTES: Final = 16 << 10
 _MOST_NAMES: Final = 100
 _LONGEST_NAME: Final = 100
 _LONGEST_LINE: Final = 4096
@@ -63,6 +65,18 @@ def read_reports(folder: Path, name: str = REPORTS) -> Mapping[str, ReportedSeri
         newest[report.name] = at
         found.setdefault(report.name, {})[at] = report.value
     return {key: _series(sorted(points.items())) for key, points in found.items()}
+
+
+def last_reports(folder: Path, name: str = REPORTS) -> Mapping[str, float]:
+    """Return the newest value of each name among the last lines, without reading the others."""
+    try:
+        with opened_file(folder, name) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
+            lines = file.read(_LAST_BYTES).split(b"\n")
+    except OSError:
+        return {}
+    reports = [report for report in map(_parse, lines) if report is not None]
+    return {report.name: report.value for report in reports[-_MOST_NAMES:]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from ..attempts.notebook_format import is_marimo, read_notebook
-from ..attempts.reports import ReportedSeries, joined, read_reports, thinned
+from ..attempts.reports import ReportedSeries, joined, last_reports, read_reports, thinned
 from ..attempts.spec import REPORTS
 from ..attempts.trials import (
     EARLIER_TRIALS,
@@ -30,7 +31,7 @@ from ..records.requests import NewRequest, RequestRecord, SweepOrder
 from ..runtime.context import Context
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import JobIn
-from ..schemas.sweeps import ReportOut, ReportsOut, SweepIn, TrialOut, TrialsOut
+from ..schemas.sweeps import MOST_PARALLEL, ReportOut, ReportsOut, SweepIn, TrialOut, TrialsOut
 from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.plots.trial_plots import logarithmic_parameters
 from ..sweeps.space_syntax import space_from_json
@@ -207,7 +208,8 @@ class TrialService:
             folder = self.context.files.attempt_folder(record.id, epoch)
             for name in (TRIALS, EARLIER_TRIALS):
                 if found := self.cache.records(folder, name):
-                    return found, read_stopped(folder)
+                    live = _so_far(folder, found) if record.state in _LIVE else {}
+                    return {**found, **live}, read_stopped(folder)
         return {}, frozenset()
 
     def stop(self, who: Identity, request_id: str, number: int) -> TrialsOut:
@@ -275,6 +277,15 @@ def _report_out(name: str, series: ReportedSeries, points: int) -> ReportOut:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _so_far(folder: Path, found: Mapping[int, TrialRecord]) -> dict[int, TrialRecord]:
+    """Return the trials that run, with what they have reported so far."""
+    running = (one for one in found.values() if one.state is TrialState.RUNNING)
+    return {
+        one.number: replace(one, reported=last_reports(folder, reports_name(one.number)))
+        for one in islice(running, MOST_PARALLEL)
+    }
 
 
 def best_trial(trials: Sequence[TrialOut], order: SweepOrder) -> int | None:

@@ -95,7 +95,7 @@ class TrialOut(Out):
     message: str = ""
     """Why it failed."""
     reported: dict[str, float | None] = {}
-    """The last value of each name that it has reported; null for one that is no number."""
+    """The last value of each name that it has reported so far; null for one that is no number."""
     notebook: str = ""
     """Name of its executed notebook among the files of the job."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from carrel.extensions.job import Job
-from carrel.extensions.widgets import JobView, SweepView, report_state
+from carrel.extensions.widgets import JobView, SweepView, report_state, sweep_state
 from carrel.hub.client import Client
 from carrel.hub.errors import NotFound
 
@@ -34,6 +34,7 @@ class Trials:
         self.states = ["succeeded", "running", "waiting"]
         self.refusal = ""
         self.read = 0
+        self.so_far: dict[str, float] = {}
         service.extra["GET", f"{PREFIX}/requests/j-1/trials"] = self.answer
         service.extra["POST", f"{PREFIX}/requests/j-1/trials/3/stop"] = self.stop
 
@@ -44,7 +45,7 @@ class Trials:
             {
                 "number": number, "values": {"lr": 10.0**-number, "flag": number > 1},
                 "state": state, "at": float(number), "seconds": 1.5, "notebook": "x.ipynb",
-                "reported": {"loss": losses[number]} if state == "succeeded" else {},
+                "reported": {"loss": losses[number]} if state == "succeeded" else self.so_far,
             }
             for number, state in enumerate(self.states, start=1)
         ]  # fmt: skip  # grouped by meaning
@@ -97,6 +98,17 @@ def test_a_trial_that_is_stopped_before_its_turn_is_shown_as_such(
     view._handle_custom_msg({"do": "stop", "number": 3}, [])
     eventually(lambda: [row["state"] for row in view.sweep["rows"]][2] == "stopped")
     assert view.refused == ""
+
+
+def test_what_a_running_trial_reports_is_read_without_an_event(
+    service: FakeService, trials: Trials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_state, "LIVE_SECONDS", 0.01)
+    monkeypatch.setattr(sweep_state, "TRIAL_SECONDS", 0.01)
+    view = view_of(service)
+    eventually(lambda: view.sweep and view.sweep["rows"][1]["reported"] == [""])
+    trials.so_far["loss"] = 0.75
+    eventually(lambda: view.sweep["rows"][1]["reported"] == ["0.75"])
 
 
 def test_a_refused_stop_is_told(service: FakeService, trials: Trials) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,20 @@ def test_trials_are_shown_with_what_they_have_reported(context: Context) -> None
         update={"trials": [found.trials[0].model_copy(update={"values": {"lr": -0.5}})]}
     )
     assert trials_csv(negative).splitlines()[1].startswith("1,-0.5,,succeeded")
+
+
+def test_a_running_trial_is_shown_with_what_it_has_reported_so_far(context: Context) -> None:
+    made = submitted(context, objective="loss")
+    folder = started(context, made)
+    add_trials(folder, [trial(1, TrialState.SUCCEEDED, loss=0.5), trial(2, TrialState.RUNNING)])
+    values = [json.dumps({"name": "loss", "value": 1 / at, "step": at}) for at in range(1, 5001)]
+    other = json.dumps({"name": "rate", "value": "nan", "step": None})
+    (folder / "reports-0002.jsonl").write_text("\n".join([*values, other]) + "\n")
+    found = TrialService(context).trials(STUDENT1, made)
+    assert found.trials[1].reported == {"loss": 1 / 5000, "rate": None}
+    assert (found.best, found.names) == (1, ["loss", "rate"])
+    (folder / "reports-0002.jsonl").unlink()
+    assert TrialService(context).trials(STUDENT1, made).trials[1].reported == {}
 
 
 def test_a_stopped_trial_is_shown_as_such_before_its_turn(context: Context) -> None:
