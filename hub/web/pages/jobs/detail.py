@@ -191,15 +191,18 @@ def notebook(
 
 @router.post("/requests/{request_id}/trials/{number}/stop")
 def stop_trial(
+    *,
     web: Carrel,
     visitor: Guest,
     request_id: RequestId,
     number: Annotated[int, Path(ge=1, le=10**6)],
+    shown: Parts,
     fields: Form,  # checks the token of the form
 ) -> Response:
-    """Stop a trial, and return to the page of the sweep."""
+    """Stop a trial, and return to the same part of the trials."""
     web.trials.stop(visitor.identity, request_id, number)
-    return RedirectResponse(f"{SERVICE_PREFIX}requests/{request_id}", SEE_OTHER)
+    part = f"?trials={shown.trials}&files={shown.files}#trials-title"
+    return RedirectResponse(f"{SERVICE_PREFIX}requests/{request_id}{part}", SEE_OTHER)
 
 
 @router.get("/requests/{request_id}/trials.csv")
