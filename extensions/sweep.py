@@ -19,8 +19,11 @@ def sweep(
     *,
     trials: Sequence[Mapping[str, JsonValue]] | None = None,
     random: Mapping[str, JsonValue] | None = None,
+    search: Mapping[str, JsonValue] | None = None,
     number: int | None = None,
     seed: int = 0,
+    sampler: str = "tpe",
+    prune: str = "none",
     devices: int = 0,
     parallel: int = 1,
     objective: str = "",
@@ -33,14 +36,21 @@ def sweep(
 
     >>> study = carrel.sweep("train.ipynb", {"lr": [0.1, 0.01]}, devices=1, objective="loss")
     >>> study.wait().frame()
+    >>> carrel.sweep("train.ipynb", search={"lr": {"log": [1e-4, 0.1]}}, number=50,
+    ...              objective="loss", prune="asha")
 
     Args:
         grid: the values of each parameter, for all combinations.
         trials: the trials themselves, instead of a grid.
         random: random values by parameter, instead of a grid: ``{"uniform": [0, 1]}``,
             ``{"log": [1e-4, 0.1]}`` or a list of values.
-        number: how many random trials.
-        seed: of the random trials; it repeats them.
+        search: as ``random``, but Optuna chooses the values by what earlier trials have reported
+            as the objective.
+        number: how many random trials, or trials of the search.
+        seed: of these trials; it repeats them.
+        sampler: of the search: ``"tpe"`` or ``"random"``.
+        prune: stop trials of the search early: ``"asha"``, ``"hyperband"``, ``"median"`` or
+            ``"none"``. The notebook calls ``carrel.report(NAME, value, step)`` after each step.
         devices: of one trial.
         parallel: how many trials run at a time.
         objective: name of the value by which trials are compared; the notebook reports it by
@@ -53,19 +63,22 @@ def sweep(
     Raises:
         carrel.hub.errors.CarrelError: one of its classes, with a message that says why.
     """
-    given = [each for each in (grid, trials, random) if each is not None]
+    given = [each for each in (grid, trials, random, search) if each is not None]
     if len(given) != 1:
         raise InvalidInput(
-            "A sweep has a grid, a list of trials, or random values.",
-            accepted="Exactly one of grid, trials and random.",
+            "A sweep has a grid, a list of trials, random values, or a search.",
+            accepted="Exactly one of grid, trials, random and search.",
         )
     space: dict[str, object]
     if grid is not None:
         space = {"grid": {name: list(values) for name, values in grid.items()}}
     elif trials is not None:
         space = {"list": [dict(each) for each in trials]}
+    elif random is not None:
+        space = {"random": dict(random), "trials": number, "seed": seed}
     else:
-        space = {"random": dict(random or {}), "trials": number, "seed": seed}
+        space = {"search": dict(search or {}), "trials": number, "seed": seed}
+        space |= {"sampler": sampler, "pruner": prune}
     limit = parsers.seconds(trial_time) if isinstance(trial_time, str) else trial_time
     found = {
         "space": space,

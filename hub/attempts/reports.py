@@ -117,6 +117,40 @@ def number(value: float | str) -> float:
     return value if type(value) is int and abs(value) <= _EXACT else found
 
 
+class ReportFollower:
+    """Reads the values of one name while a job reports them, each one once.
+
+    Attributes:
+        seen: how many values it has returned.
+    """
+
+    def __init__(self, folder: Path, file: str, name: str) -> None:
+        self._folder, self._file, self._name = folder, file, name
+        self._offset = 0
+        self._newest = -1
+        self.seen = 0
+
+    def new_points(self) -> list[tuple[int, float]]:
+        """Return steps and values that have been added; none if the file cannot be read."""
+        found: list[tuple[int, float]] = []
+        try:
+            with opened_file(self._folder, self._file) as file:
+                file.seek(self._offset)
+                added = file.read(max(0, _MOST_BYTES - self._offset))
+        except OSError:
+            return found
+        whole, end, _ = added.rpartition(b"\n")  # the job may be writing the last line
+        self._offset += len(whole) + len(end)
+        for line in whole.split(b"\n"):
+            report = _parse(line)
+            if report is None or report.name != self._name:
+                continue
+            self._newest = self._newest + 1 if report.step is None else report.step
+            found.append((self._newest, report.value))
+        self.seen += len(found)
+        return found
+
+
 def _series(points: Iterable[tuple[int, float]]) -> ReportedSeries:
     steps, values = zip(*points, strict=True)
     return ReportedSeries(steps=steps, values=values)

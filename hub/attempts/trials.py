@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from ..files.safe_fs import FOLDER, added_folder, opened_file, opened_folder, write_into
-from ..records.json_value import parse_json
+from ..records.json_value import Json, parse_json
 from .reports import number
 from .spec import FILES
 
 TRIALS: Final = "trials.jsonl"
 EARLIER_TRIALS: Final = "earlier-trials.jsonl"
-"""The lines of the attempt before, from which the runner takes over the trials that succeeded."""
+"""The lines of the attempt before, from which the runner takes over the finished trials."""
 STOPPED_TRIALS: Final = "stopped-trials.json"
 """The trials that users have stopped, as a list; the service writes it, the runner reads it."""
 _MOST_BYTES: Final = 32 << 20
@@ -40,9 +40,13 @@ _STOP: Final = threading.Lock()
 class TrialState(StrEnum):
     """What has become of a trial; one without a line has not started."""
 
+    WAITING = "waiting"
+    """It starts anew in this attempt, with the values that a search chose in an earlier one."""
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    PRUNED = "pruned"
+    """Stopped early by the search, since others were better; it does not run again."""
     STOPPED = "stopped"
     """By a user; it does not run again."""
 
@@ -55,8 +59,10 @@ class TrialRecord:
         number: from 1.
         at: when it started or ended.
         seconds: the time that its cells took, those that it shares included.
-        message: why it failed.
+        message: why it failed, or when it was pruned.
         reported: the last value of each name that it has reported.
+        values: its parameters, if a search has chosen them; otherwise the space tells them.
+        steps: how many values of the objective the pruner of a search has seen.
     """
 
     number: int
@@ -65,6 +71,8 @@ class TrialRecord:
     seconds: float = 0.0
     message: str = ""
     reported: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, Json] = field(default_factory=dict)
+    steps: int = 0
 
 
 def notebook_name(number: int) -> str:
@@ -151,6 +159,8 @@ def _record(found: object) -> TrialRecord:
         seconds=float(found["seconds"]),
         message=str(found["message"])[:_MESSAGE],
         reported=_numbers(found.get("reported")),
+        values=_values(found.get("values")),
+        steps=int(found.get("steps", 0)),
     )
 
 
@@ -161,10 +171,28 @@ def _numbers(found: object) -> dict[str, float]:
     return {name[:_NAME]: number(value) for name, value in pairs}  # a text such as "nan", too
 
 
+def _values(found: object) -> dict[str, Json]:
+    """Return the values of a search; none if they are no finite numbers, text, and so on."""
+    if not isinstance(found, dict) or not all(map(_is_scalar, found.values())):
+        return {}
+    return found
+
+
+def _is_scalar(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int)
+
+
 def finished_trials(records: Mapping[int, TrialRecord]) -> dict[int, TrialRecord]:
-    """Return the trials that do not run again: those that succeeded or were stopped."""
-    states = (TrialState.SUCCEEDED, TrialState.STOPPED)
+    """Return the trials that do not run again: those that succeeded, were pruned or stopped."""
+    states = (TrialState.SUCCEEDED, TrialState.PRUNED, TrialState.STOPPED)
     return {n: one for n, one in records.items() if one.state in states}
+
+
+def has_results(records: Mapping[int, TrialRecord]) -> bool:
+    """Whether a later attempt has to know the records: of finished trials, or of chosen values."""
+    return bool(finished_trials(records)) or any(one.values for one in records.values())
 
 
 def read_stopped(folder: Path) -> frozenset[int]:
@@ -188,18 +216,18 @@ def stop_trial(folder: Path, number: int) -> None:
 
 
 def hand_over_trials(earlier: Path, folder: Path) -> None:
-    """Link what the succeeded trials of an attempt have left into a new one; safe to repeat.
+    """Link what the finished trials of an attempt have left into a new one; safe to repeat.
 
     Raises:
         OSError: a file cannot be linked.
     """
     with opened_folder(earlier) as old, opened_folder(folder) as new:
         _link(old, STOPPED_TRIALS, new, STOPPED_TRIALS)
-    finished = finished_trials(read_trials(earlier)) or finished_trials(
-        read_trials(earlier, EARLIER_TRIALS)
-    )
-    if not finished:
+    every = (read_trials(earlier, name) for name in (TRIALS, EARLIER_TRIALS))
+    records = next(filter(has_results, every), None)
+    if records is None:
         return
+    finished = finished_trials(records)
     with opened_folder(earlier) as old, opened_folder(folder) as new:
         with suppress(FileNotFoundError), opened_folder(earlier, FILES) as files:
             target = _same_folder(files, new, FILES)

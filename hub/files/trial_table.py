@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
+from ..messages import units
 from ..schemas.sweeps import TrialOut, TrialsOut
 from .csv_table import Cell, csv_of
 
@@ -28,7 +30,17 @@ def _rows(found: TrialsOut) -> Iterator[list[Cell]]:
 
 def state_text(state: str) -> str:
     """Return the state of a trial in words."""
-    return state.replace("_", " ")
+    return "stopped early" if state == "pruned" else state.replace("_", " ")
+
+
+def states_text(found: TrialsOut) -> str:
+    """Return how many trials are in which state, as a sentence."""
+    states = Counter(state_text(trial.state) for trial in found.trials)
+    counts = ", ".join(f"{number} {state}" for state, number in states.items())
+    total = units.count(max(found.planned, len(found.trials)), "trial")
+    if len(found.trials) < found.planned:
+        total = f"{len(found.trials)} of {total} chosen"
+    return f"{total}: {counts}." if counts else f"{total}."
 
 
 def _cell(trial: TrialOut, name: str) -> Cell:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias, cast
 
 from ..attempts.notebook_format import is_marimo, read_notebook
 from ..attempts.reports import ReportedSeries, joined, last_reports, read_reports, thinned
@@ -17,7 +17,7 @@ from ..attempts.trials import (
     TRIALS,
     TrialRecord,
     TrialState,
-    finished_trials,
+    has_results,
     notebook_name,
     read_stopped,
     read_trials,
@@ -34,7 +34,9 @@ from ..schemas import JobIn
 from ..schemas.sweeps import MOST_PARALLEL, ReportOut, ReportsOut, SweepIn, TrialOut, TrialsOut
 from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.plots.trial_plots import logarithmic_parameters
+from ..sweeps.space import Pruner, SearchSpace, Space
 from ..sweeps.space_syntax import space_from_json
+from ..sweeps.trials import Scalar, Trial
 from .access import RequestAccess
 from .outputs import attempts_of
 from .trial_cache import TrialCache
@@ -82,6 +84,12 @@ def with_sweep(request: NewRequest, body: JobIn, notebook: bytes | None) -> NewR
             accepted="Give each parameter once.",
             field="parameters",
         )
+    if isinstance(space, SearchSpace) and not body.sweep.objective:
+        raise InvalidInput(
+            "A search needs an objective.",
+            accepted="The name of a value that the notebook reports, such as loss.",
+            field="objective",
+        )
     if body.sweep.parallel > len(trials):
         raise InvalidInput(
             f"{body.sweep.parallel} trials cannot run at a time: the sweep has "
@@ -109,7 +117,7 @@ def _check_parallel(devices: int, parallel: int) -> None:
 
 
 def earlier_trials(context: Context, request: RequestRecord, *, before: int) -> Path | None:
-    """Return the newest folder with finished trials of an earlier attempt, or of a resumed job.
+    """Return the newest folder with results of an earlier attempt, or of a resumed job.
 
     The trials of a resumed job count only if the notebook is the same.
     """
@@ -117,7 +125,7 @@ def earlier_trials(context: Context, request: RequestRecord, *, before: int) -> 
     while True:
         for epoch in epochs:
             folder = files.attempt_folder(request.id, epoch)
-            if _finished(folder):
+            if _has_results(folder):
                 return folder
         resumed = _resumed(context, request)
         if resumed is None:
@@ -127,9 +135,9 @@ def earlier_trials(context: Context, request: RequestRecord, *, before: int) -> 
         request, epochs = resumed, attempts_of(resumed)
 
 
-def _finished(folder: Path) -> bool:
+def _has_results(folder: Path) -> bool:
     names = (TRIALS, EARLIER_TRIALS)
-    ended = any(finished_trials(read_trials(folder, name)) for name in names)
+    ended = any(has_results(read_trials(folder, name)) for name in names)
     return ended or bool(read_stopped(folder))
 
 
@@ -175,7 +183,10 @@ class TrialService:
         not_run = _NOT_RUN if record.state in TERMINAL else _WAITING
         live = record.state in _LIVE
         space = space_from_json(order.space)
-        planned = self.cache.planned(record.id, space.trials)
+        if isinstance(space, SearchSpace):
+            planned = _chosen(space, found, stopped)
+        else:
+            planned = self.cache.planned(record.id, space.trials)
         trials = [
             _trial_out(
                 trial.number,
@@ -191,13 +202,14 @@ class TrialService:
         best = best_trial(trials, order)
         return TrialsOut(
             trials=trials,
-            parameters=list(dict.fromkeys(name for one in planned for name in one.values)),
+            planned=order.trials,
+            parameters=_parameters(space, planned),
             logarithmic=logarithmic_parameters(space),
             names=[*ranked, *(name for name in names if name != order.objective)],
             objective=order.objective,
             maximize=order.maximize,
             best=best,
-            note=_note(trials, order, best),
+            note=_note(trials, order, space, found),
         )
 
     def _records(self, record: RequestRecord) -> tuple[Mapping[int, TrialRecord], frozenset[int]]:
@@ -300,16 +312,48 @@ def best_trial(trials: Sequence[TrialOut], order: SweepOrder) -> int | None:
     return min(values, key=values.__getitem__, default=None)
 
 
-def _note(trials: Sequence[TrialOut], order: SweepOrder, best: int | None) -> str:
-    succeeded_trials = [trial for trial in trials if trial.state == TrialState.SUCCEEDED]
-    if not order.objective or best is not None or not succeeded_trials:
+def _chosen(
+    space: SearchSpace, found: Mapping[int, TrialRecord], stopped: frozenset[int]
+) -> tuple[Trial, ...]:
+    """Return the trials of a search whose values have been chosen, and those that never will be."""
+    numbers = sorted(n for n in {*found, *stopped} if 1 <= n <= space.count)
+    values = {n: found[n].values for n in numbers if n in found and space.admits(found[n].values)}
+    return tuple(Trial(number=n, values=cast("_Values", values.get(n, {}))) for n in numbers)
+
+
+_Values: TypeAlias = "Mapping[str, Scalar]"
+
+
+def _parameters(space: Space, planned: Sequence[Trial]) -> list[str]:
+    if isinstance(space, SearchSpace):
+        return list(space.parameters)
+    return list(dict.fromkeys(name for one in planned for name in one.values))
+
+
+def _note(
+    trials: Sequence[TrialOut], order: SweepOrder, space: Space, found: Mapping[int, TrialRecord]
+) -> str:
+    """Return what is wrong with the objective, so that trials cannot be compared by it."""
+    name = order.objective
+    succeeded = [trial for trial in trials if trial.state == TrialState.SUCCEEDED]
+    without = [trial for trial in succeeded if trial.reported.get(name) is None]
+    if not name or not succeeded:
         return ""
-    if any(order.objective in trial.reported for trial in succeeded_trials):
-        return f"No trial has reported a number as {order.objective}."
-    return (
-        f"No trial has reported {order.objective}: call "
-        f"carrel.report({order.objective!r}, value) in the notebook."
-    )
+    if len(without) == len(succeeded):
+        if any(name in trial.reported for trial in succeeded):
+            return f"No trial has reported a number as {name}."
+        return f"No trial has reported {name}: call carrel.report({name!r}, value) in the notebook."
+    if not isinstance(space, SearchSpace):
+        return ""
+    if without:
+        trials_text = units.count(len(without), "trial")
+        return f"The search leaves {trials_text} out, without a number as {name}."
+    if space.pruner is not Pruner.NONE and all(found[one.number].steps <= 1 for one in succeeded):
+        return (
+            f"Trials cannot be stopped early, since they have reported {name} only once: call "
+            f"carrel.report({name!r}, value, step) after each step."
+        )
+    return ""
 
 
 def _has_run(record: TrialRecord) -> bool:
@@ -330,7 +374,8 @@ def _trial_out(
         live: whether an attempt of the sweep runs.
         otherwise: the state of a trial that neither runs nor has ended.
     """
-    if record is None or (record.state is TrialState.RUNNING and not live):
+    has_begun = record is not None and record.state is not TrialState.WAITING
+    if record is None or not has_begun or (record.state is TrialState.RUNNING and not live):
         return TrialOut(number=number, values=dict(values), state=otherwise)
     return TrialOut(
         number=number,

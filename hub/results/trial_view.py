@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..files.trial_table import state_text, value_of
+from ..files.trial_table import state_text, states_text, value_of
 from ..messages import units
 from ..schemas.sweeps import TrialOut, TrialsOut
 from ..sweeps.plots.svg_layout import ParallelDrawing, parallel_drawing
@@ -66,16 +65,13 @@ class TrialsView:
 
 def trials_view(found: TrialsOut, number: int = 1) -> TrialsView:
     """Return a part of the trials; in a long list those to look at come first."""
-    states = Counter(state_text(trial.state) for trial in found.trials)
-    counts = ", ".join(f"{number} {state}" for state, number in states.items())
-    total = units.count(len(found.trials), "trial")
     part = ListPart.of(len(found.trials), number)
-    best = found.best or 0
-    value = found.trials[best - 1].reported[found.objective] if best else None
+    best = found.best_trial()
+    value = None if best is None else best.reported[found.objective]
     return TrialsView(
-        summary=f"{total}: {counts}.",
-        best=best,
-        objective=f"{found.objective} = {units.number_text(value)}" if best else "",
+        summary=states_text(found),
+        best=0 if best is None else best.number,
+        objective="" if best is None else f"{found.objective} = {units.number_text(value)}",
         notes=[*filter(None, [found.note]), *([_FIRST] if part.last > 1 else [])],
         parameters=found.parameters,
         names=found.names,

@@ -18,8 +18,10 @@ class SweepIn(In):
     space: Annotated[
         dict[str, JsonValue],
         Field(
-            description='`{"grid": {"lr": [0.1, 0.01]}}`, `{"list": [{"lr": 0.1}]}` or '
-            '`{"random": {"lr": {"log": [1e-4, 0.1]}}, "trials": 20, "seed": 0}`.'
+            description='`{"grid": {"lr": [0.1, 0.01]}}`, `{"list": [{"lr": 0.1}]}`, '
+            '`{"random": {"lr": {"log": [1e-4, 0.1]}}, "trials": 20, "seed": 0}` or '
+            '`{"search": {"lr": {"log": [1e-4, 0.1]}}, "trials": 50, "seed": 0, "sampler": "tpe", '
+            '"pruner": "asha"}`.'
         ),
     ]
     parallel: Annotated[
@@ -86,14 +88,14 @@ class TrialOut(Out):
     values: dict[str, JsonValue]
     """Its parameters, without those that are the same in all trials."""
     state: str
-    """`waiting`, `running`, `succeeded`, `failed`, `stopped`, or `not_run` if the sweep has ended
-    before it."""
+    """`waiting`, `running`, `succeeded`, `failed`, `pruned` if a search has stopped it early,
+    `stopped` by a user, or `not_run` if the sweep has ended before it."""
     at: float | None = None
     """When it started or ended."""
     seconds: float = 0.0
     """What its cells took, those that it shares with other trials included."""
     message: str = ""
-    """Why it failed."""
+    """Why it failed, or when it was pruned."""
     reported: dict[str, float | None] = {}
     """The last value of each name that it has reported so far; null for one that is no number."""
     notebook: str = ""
@@ -104,6 +106,9 @@ class TrialsOut(Out):
     """The trials of a sweep."""
 
     trials: list[TrialOut]
+    """Of a search, those whose values have been chosen."""
+    planned: int = 0
+    """How many trials the sweep has."""
     parameters: list[str]
     """Names of the parameters that the sweep sets."""
     logarithmic: list[str] = []
@@ -116,3 +121,6 @@ class TrialsOut(Out):
     """Number of the trial with the best objective."""
     note: str = ""
     """What is wrong with the objective, as a sentence."""
+
+    def best_trial(self) -> TrialOut | None:
+        return next((trial for trial in self.trials if trial.number == self.best), None)

@@ -1,4 +1,8 @@
-"""Spaces of parameters: a grid, a list, or random samples with a recorded seed."""
+"""Spaces of parameters: a grid, a list, random samples, or a search that chooses values by results.
+
+Samplers and pruners have the names of Optuna (https://optuna.readthedocs.io), which the runner uses
+for a search.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import product
 from typing import Final, TypeAlias
 
@@ -15,6 +20,28 @@ from .notebook_cells import SweepNotebook
 from .trials import Scalar, Trial, check_count, check_names, check_value, checked_scalar, value_key
 
 DEFAULT_SEED: Final = 0
+MOST_SEARCHED: Final = 1000
+"""Max number of trials of one search: each choice takes longer the more trials there are."""
+
+
+class Sampler(StrEnum):
+    """How a search chooses the values of the next trial."""
+
+    TPE = "tpe"
+    """Tree-structured Parzen estimator: values like those of the best trials so far."""
+    RANDOM = "random"
+
+
+class Pruner(StrEnum):
+    """How a search finds the running trials that it stops early."""
+
+    NONE = "none"
+    ASHA = "asha"
+    """Asynchronous successive halving: the best quarter goes on after 1, 4, 16, ... parts."""
+    HYPERBAND = "hyperband"
+    """Several of these, which begin at different steps."""
+    MEDIAN = "median"
+    """A trial stops if its best value is worse than the median of the others at that step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +150,7 @@ class RandomSpace:
     seed: int = DEFAULT_SEED
 
     def __post_init__(self) -> None:
-        if not self.parameters:
-            raise InvalidInput(
-                "The random space is empty.",
-                accepted="Give parameters with a range or values, such as lr=log:1e-4..1e-1.",
-            )
-        for name, given in self.parameters.items():
-            if isinstance(given, tuple):
-                _check_values(name, given)
-            else:
-                _check_range(name, given)
+        _check_parameters("random space", self.parameters)
         check_count(self.count)
 
     def check(self, notebook: SweepNotebook) -> RandomSpace:
@@ -141,17 +159,7 @@ class RandomSpace:
         Raises:
             InvalidInput: it does not fit.
         """
-        check_names(self.parameters, notebook)
-        fitted: dict[str, ValueRange | Choice] = {}
-        for name, given in self.parameters.items():
-            parameter = notebook.parameters[name]
-            samples = given if isinstance(given, tuple) else (given.low, given.high)
-            for value in samples:
-                check_value(parameter, value)
-            if isinstance(given, ValueRange) and parameter.field.type is FieldType.NUMBER:
-                given = replace(given, whole=False)  # noqa: PLW2901  # fits the parameter now
-            fitted[name] = given
-        return replace(self, parameters=fitted)
+        return replace(self, parameters=_fitted(self.parameters, notebook))
 
     def trials(self) -> tuple[Trial, ...]:
         return _numbered(
@@ -165,18 +173,118 @@ class RandomSpace:
         return source.choice(given) if isinstance(given, tuple) else given.sample(source)
 
     def as_json(self) -> dict[str, object]:
-        parameters = {
-            name: list(each) if isinstance(each, tuple) else each.as_json()
-            for name, each in self.parameters.items()
+        return {
+            "random": _parameters_json(self.parameters),
+            "trials": self.count,
+            "seed": self.seed,
         }
-        return {"random": parameters, "trials": self.count, "seed": self.seed}
 
 
-Space: TypeAlias = "GridSpace | ListSpace | RandomSpace"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpace:
+    """Ranges and choices of which a sampler chooses the values of a trial when it starts."""
+
+    parameters: Mapping[str, ValueRange | Choice]
+    count: int
+    seed: int = DEFAULT_SEED
+    sampler: Sampler = Sampler.TPE
+    pruner: Pruner = Pruner.NONE
+
+    def __post_init__(self) -> None:
+        _check_parameters("search space", self.parameters)
+        if check_count(self.count) > MOST_SEARCHED:
+            raise InvalidInput(
+                f"This search would have {self.count:,} trials.",
+                accepted=f"A search has from 1 to {MOST_SEARCHED:,} trials; --random has more.",
+            )
+
+    def check(self, notebook: SweepNotebook) -> SearchSpace:
+        """Return the space for a notebook, as for random values. Raises InvalidInput."""
+        return replace(self, parameters=_fitted(self.parameters, notebook))
+
+    def trials(self) -> tuple[Trial, ...]:
+        """Return trials with placeholders as values, which are different in all of them.
+
+        Null is a placeholder of the parameters that can be null.
+        """
+        nullable = {
+            n for n, each in self.parameters.items() if isinstance(each, tuple) and None in each
+        }
+        return _numbered(
+            {
+                name: None if number == 1 and name in nullable else f"?{number}"
+                for name in self.parameters
+            }
+            for number in range(1, self.count + 1)
+        )
+
+    def admits(self, values: Mapping[str, object]) -> bool:
+        """Whether the search can have chosen the values of a trial."""
+        return values.keys() == self.parameters.keys() and all(
+            _admits(given, values[name]) for name, given in self.parameters.items()
+        )
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "search": _parameters_json(self.parameters),
+            "trials": self.count,
+            "seed": self.seed,
+            "sampler": str(self.sampler),
+            "pruner": str(self.pruner),
+        }
+
+
+Space: TypeAlias = "GridSpace | ListSpace | RandomSpace | SearchSpace"
 
 
 def _numbered(values: Iterable[Mapping[str, Scalar]]) -> tuple[Trial, ...]:
     return tuple(Trial(number=number, values=each) for number, each in enumerate(values, start=1))
+
+
+def _parameters_json(parameters: Mapping[str, ValueRange | Choice]) -> dict[str, object]:
+    return {
+        name: list(each) if isinstance(each, tuple) else each.as_json()
+        for name, each in parameters.items()
+    }
+
+
+def _check_parameters(space: str, parameters: Mapping[str, ValueRange | Choice]) -> None:
+    if not parameters:
+        raise InvalidInput(
+            f"The {space} is empty.",
+            accepted="Give parameters with a range or values, such as lr=log:1e-4..1e-1.",
+        )
+    for name, given in parameters.items():
+        if isinstance(given, tuple):
+            _check_values(name, given)
+        else:
+            _check_range(name, given)
+
+
+def _fitted(
+    parameters: Mapping[str, ValueRange | Choice], notebook: SweepNotebook
+) -> Mapping[str, ValueRange | Choice]:
+    """Return ranges and choices for the parameters of a notebook. Raises InvalidInput."""
+    check_names(parameters, notebook)
+    fitted: dict[str, ValueRange | Choice] = {}
+    for name, given in parameters.items():
+        parameter = notebook.parameters[name]
+        samples = given if isinstance(given, tuple) else (given.low, given.high)
+        for value in samples:
+            check_value(parameter, value)
+        if isinstance(given, ValueRange) and parameter.field.type is FieldType.NUMBER:
+            given = replace(given, whole=False)  # noqa: PLW2901  # fits the parameter now
+        fitted[name] = given
+    return fitted
+
+
+def _admits(given: ValueRange | Choice, value: object) -> bool:
+    if isinstance(given, tuple):
+        is_scalar = value is None or isinstance(value, str | int | float)
+        return is_scalar and value_key(value) in map(value_key, given)  # type: ignore[arg-type]  # checked
+    kinds = int if given.whole else int | float
+    is_number = isinstance(value, kinds) and not isinstance(value, bool)
+    return is_number and given.low <= value <= given.high  # type: ignore[operator]  # a number
 
 
 def _check_values(name: str, values: tuple[Scalar, ...]) -> None:
@@ -194,7 +302,7 @@ def _check_values(name: str, values: tuple[Scalar, ...]) -> None:
 
 
 def _check_range(name: str, given: ValueRange) -> None:
-    if not (math.isfinite(given.low) and math.isfinite(given.high) and given.low < given.high):
+    if not (math.isfinite(given.high - given.low) and given.low < given.high):
         raise InvalidInput(
             f"The range of {name} goes from {given.low} to {given.high}.",
             accepted="The first bound must be below the second one.",

@@ -4,11 +4,14 @@
 --list '[{"lr": 0.1}, {"lr": 0.01}]'       {"list": [{"lr": 0.1}, {"lr": 0.01}]}
 --random lr=log:1e-4..1e-1 --trials 20     {"random": {"lr": {"log": [1e-4, 1e-1]}},
   --seed 7                                  "trials": 20, "seed": 7}
+--search lr=log:1e-4..1e-1 --trials 50     {"search": {"lr": {"log": [1e-4, 1e-1]}},
+  --sampler tpe --prune asha                "trials": 50, "sampler": "tpe", "pruner": "asha"}
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from typing import Final, TypeVar
 
 from ..errors import InvalidInput
@@ -19,16 +22,23 @@ from .space import (
     Choice,
     GridSpace,
     ListSpace,
+    Pruner,
     RandomSpace,
+    Sampler,
+    SearchSpace,
     Space,
     ValueRange,
 )
 from .trials import Scalar, check_count, checked_scalar
 
 T = TypeVar("T")
+Name = TypeVar("Name", bound=StrEnum)
 GRID_HELP: Final = "lr=0.1,0.01"
 RANDOM_HELP: Final = "lr=log:1e-4..1e-1, depth=2..8 or optimizer=adam,sgd"
-_ONE_SPACE = "Give one of a grid, a list, and random parameters."
+_ONE_SPACE = "Give one of a grid, a list, random parameters and a search."
+_SPACES: Final = {"grid", "list", "random", "search"}
+_SAMPLED: Final = {"trials", "seed"}
+_SEARCHED: Final = {*_SAMPLED, "sampler", "pruner"}
 _SHOWN = 80
 _LARGEST_SEED = 2**53 - 1
 
@@ -38,32 +48,43 @@ def space_from_options(
     grid: Sequence[str] = (),
     listed: str | None = None,
     sampled: Sequence[str] = (),
+    searched: Sequence[str] = (),
     trials: int | None = None,
     seed: int | None = None,
+    sampler: str | None = None,
+    pruner: str | None = None,
 ) -> Space:
     """Return the space of options of the command line.
 
     Args:
         grid: texts such as ``lr=0.1,0.01``.
         listed: JSON, a list of objects.
-        sampled: texts such as ``lr=log:1e-4..1e-1``.
-        trials: the number of samples.
+        sampled, searched: texts such as ``lr=log:1e-4..1e-1``.
+        trials: the number of samples, or of trials of the search.
         seed: of the samples; by default ``DEFAULT_SEED``.
+        sampler, pruner: of the search.
 
     Raises:
         InvalidInput: an option is malformed, or they contradict each other.
     """
-    if (bool(grid), listed is not None, bool(sampled)).count(True) != 1:
+    given = (bool(grid), listed is not None, bool(sampled), bool(searched)).count(True)
+    if given != 1:
         raise InvalidInput(
-            "The parameters of the sweep are missing."
-            if not (grid or sampled or listed is not None)
-            else "The sweep has more than one space.",
-            accepted="Give one of --grid, --list and --random; the first and last can be repeated.",
+            "The sweep has more than one space."
+            if given
+            else "The parameters of the sweep are missing.",
+            accepted="Give one of --grid, --list, --random and --search; all but --list can be "
+            "repeated.",
         )
-    if not sampled and (trials is not None or seed is not None):
+    if not (sampled or searched) and (trials is not None or seed is not None):
         raise InvalidInput(
-            "Only random parameters have a number of trials and a seed.",
-            accepted="Omit --trials and --seed, or use --random.",
+            "Only random parameters and a search have a number of trials and a seed.",
+            accepted="Omit --trials and --seed, or use --random or --search.",
+        )
+    if not searched and (sampler is not None or pruner is not None):
+        raise InvalidInput(
+            "Only a search has a sampler and a pruner.",
+            accepted="Omit --sampler and --prune, or use --search.",
         )
     if grid:
         return GridSpace(_by_name(grid, _values, GRID_HELP))
@@ -79,10 +100,16 @@ def space_from_options(
             "The number of trials is missing.",
             accepted="Give it with --trials, such as --trials 20.",
         )
-    return RandomSpace(
-        parameters=_by_name(sampled, _distribution, RANDOM_HELP),
+    seed = DEFAULT_SEED if seed is None else seed
+    parameters = _by_name(sampled or searched, _distribution, RANDOM_HELP)
+    if sampled:
+        return RandomSpace(parameters=parameters, count=trials, seed=seed)
+    return SearchSpace(
+        parameters=parameters,
         count=trials,
-        seed=DEFAULT_SEED if seed is None else seed,
+        seed=seed,
+        sampler=_named(Sampler, sampler or Sampler.TPE, "sampler"),
+        pruner=_named(Pruner, pruner or Pruner.NONE, "pruner"),
     )
 
 
@@ -175,8 +202,10 @@ def space_from_json(value: object) -> Space:
     """Return the space of a JSON document; the opposite of ``as_json``. Raises InvalidInput."""
     if not isinstance(value, dict):
         raise InvalidInput("The space is not a JSON object.", accepted=_ONE_SPACE)
-    unknown = set(value) - {"grid", "list", "random", "trials", "seed"}
-    if unknown or len({"grid", "list", "random"} & set(value)) != 1:
+    spaces = _SPACES & set(value)
+    allowed = _SEARCHED if "search" in spaces else _SAMPLED
+    unknown = set(value) - _SPACES - allowed
+    if unknown or len(spaces) != 1:
         said = f"The space has the field {min(unknown)[:_SHOWN]!r}." if unknown else ""
         raise InvalidInput(said or "The space is not one space.", accepted=_ONE_SPACE)
     if "grid" in value:
@@ -184,11 +213,28 @@ def space_from_json(value: object) -> Space:
         return GridSpace({name: _choice(name, each) for name, each in grid.items()})
     if "list" in value:
         return _list_space(value["list"])
-    sampled = _object(value["random"], "random")
-    return RandomSpace(
-        parameters={name: _json_distribution(name, each) for name, each in sampled.items()},
-        count=check_count(_whole(value.get("trials"), "trials")),
-        seed=_whole(value.get("seed", DEFAULT_SEED), "seed"),
+    (kind,) = spaces
+    given = _object(value[kind], kind)
+    parameters = {name: _json_distribution(name, each) for name, each in given.items()}
+    count = check_count(_whole(value.get("trials"), "trials"))
+    seed = _whole(value.get("seed", DEFAULT_SEED), "seed")
+    if kind == "random":
+        return RandomSpace(parameters=parameters, count=count, seed=seed)
+    return SearchSpace(
+        parameters=parameters,
+        count=count,
+        seed=seed,
+        sampler=_named(Sampler, value.get("sampler", Sampler.TPE), "sampler"),
+        pruner=_named(Pruner, value.get("pruner", Pruner.NONE), "pruner"),
+    )
+
+
+def _named(kind: type[Name], value: object, what: str) -> Name:
+    """Return a sampler or a pruner by its name. Raises InvalidInput."""
+    if isinstance(value, str) and value in list(kind):
+        return kind(value)
+    raise InvalidInput(
+        f"The {what} {str(value)[:_SHOWN]!r} is not known.", accepted=f"One of {', '.join(kind)}."
     )
 
 

@@ -16,7 +16,7 @@ from ...schemas.sweeps import MOST_PARALLEL
 from ...sweeps.explanation import SweepExplanation, explain_sweep
 from ...sweeps.notebook_analysis import analyse_notebook
 from ...sweeps.notebook_cells import SweepNotebook, read_sweep_notebook
-from ...sweeps.space import Space
+from ...sweeps.space import Pruner, Sampler, Space
 from ...sweeps.space_syntax import space_from_options
 from ...sweeps.trials import MOST_TRIALS, optional_parameters
 from ..common import display, exit_status
@@ -49,12 +49,34 @@ _SPACE_OPTIONS = (
         "commas; may be repeated. Whole bounds give whole numbers, unless the default has "
         "decimals.",
     ),
-    click.option("--trials", type=int, metavar="N", help="Number of trials of --random."),
+    click.option(
+        "--search",
+        "searched",
+        multiple=True,
+        metavar="NAME=RANGE",
+        help="A range or values as for --random, from which Optuna chooses by what earlier trials "
+        "have reported as --objective; may be repeated.",
+    ),
+    click.option(
+        "--trials", type=int, metavar="N", help="Number of trials of --random or --search."
+    ),
     click.option(
         "--seed",
         type=int,
         metavar="N",
-        help="Seed of --random, 0 by default; it repeats the trials.",
+        help="Seed of --random or --search, 0 by default; it repeats the trials.",
+    ),
+    click.option(
+        "--sampler",
+        type=click.Choice(list(Sampler)),
+        help="How --search chooses values: tpe, the default, or random.",
+    ),
+    click.option(
+        "--prune",
+        "pruner",
+        type=click.Choice(list(Pruner)),
+        help="Stop trials of --search early if others report better values: the notebook calls "
+        "carrel.report(NAME, value, step) after each step.",
     ),
 )
 
@@ -121,8 +143,11 @@ def sweep_command(
     grid: tuple[str, ...],
     listed: str | None,
     sampled: tuple[str, ...],
+    searched: tuple[str, ...],
     trials: int | None,
     seed: int | None,
+    sampler: str | None,
+    pruner: str | None,
     explain: bool,
     parameters: tuple[tuple[str, str], ...],
     raw: tuple[tuple[str, str], ...],
@@ -144,19 +169,31 @@ def sweep_command(
 
     A trial that fails stops no other one. Each trial has an executed notebook of its own among the
     files of the job; `carrel trials JOB` lists them with what they have reported. After a crash or
-    `carrel resume`, trials that have succeeded do not run again. --time is the limit of the sweep
-    as a whole.
+    `carrel resume`, trials that have succeeded do not run again. With --search, the values of a
+    trial are chosen when it starts, and --prune stops bad trials early. --time is the limit of the
+    sweep as a whole.
 
     \b
     Examples:
       carrel sweep train.ipynb --grid lr=0.1,0.01 --grid depth=2,4 --explain
       carrel sweep train.ipynb --grid lr=0.1,0.01,0.001 --devices 1 --parallel 4
       carrel sweep train.ipynb --random lr=log:1e-4..1e-1 --trials 20 --seed 7 --objective loss
+      carrel sweep train.ipynb --search lr=log:1e-4..1e-1 --search depth=2..8 --trials 50 \\
+        --objective loss --prune asha --parallel 4
       carrel sweep train.ipynb --list trials.json --trial-time 10m --time 8h
       carrel sweep train.ipynb --list trials.json --explain --json | jq .cells
     """
     notebook = _notebook(path)
-    space = _space(grid, listed, sampled, trials, seed).check(notebook)
+    space = space_from_options(
+        grid=grid,
+        listed=_listed(listed),
+        sampled=sampled,
+        searched=searched,
+        trials=trials,
+        seed=seed,
+        sampler=sampler,
+        pruner=pruner,
+    ).check(notebook)
     planned = space.trials()
     analysis = analyse_notebook(notebook, optional=optional_parameters(planned))
     found = explain_sweep(notebook, analysis, planned)
@@ -227,16 +264,11 @@ def _notebook(path: Path) -> SweepNotebook:
     return read_sweep_notebook(given.name, given.content)
 
 
-def _space(
-    grid: tuple[str, ...],
-    listed: str | None,
-    sampled: tuple[str, ...],
-    trials: int | None,
-    seed: int | None,
-) -> Space:
-    if listed is not None and not listed.lstrip().startswith(("[", "{")):
-        listed = _text(Path(listed))
-    return space_from_options(grid=grid, listed=listed, sampled=sampled, trials=trials, seed=seed)
+def _listed(given: str | None) -> str | None:
+    """Return the JSON of --list, which may be in a file."""
+    if given is None or given.lstrip().startswith(("[", "{")):
+        return given
+    return _text(Path(given))
 
 
 def _text(path: Path) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
 import click
 
-from ...files.trial_table import state_text, value_of
+from ...files.trial_table import state_text, states_text, value_of
 from ...messages import units
 from ...schemas.sweeps import TrialOut, TrialsOut
 from ...sweeps.explanation import SweepExplanation
@@ -97,13 +96,11 @@ def show_trials(found: TrialsOut) -> None:
     heading = ["TRIAL", *found.parameters, "STATE", "TIME", *found.names, "MESSAGE"]
     right = ",".join(["TRIAL", "TIME", *found.names])
     display.table(heading, map(partial(_trial_row, found), found.trials), right=right)
-    counts = Counter(state_text(trial.state) for trial in found.trials)
-    states = ", ".join(f"{number} {state}" for state, number in counts.items())
-    click.echo(f"{units.count(len(found.trials), 'trial')}: {states}.")
-    if found.best is not None:
-        best = found.trials[found.best - 1]
+    click.echo(states_text(found))
+    best = found.best_trial()
+    if best is not None:
         value = units.number_text(best.reported[found.objective])
-        click.echo(f"The best one is trial {found.best}: {printable(found.objective)} = {value}.")
+        click.echo(f"The best one is trial {best.number}: {printable(found.objective)} = {value}.")
     if found.note:
         click.echo(printable(found.note))
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Final
 
 from ...schemas.sweeps import TrialOut, TrialsOut
-from ..space import GridSpace, ListSpace, RandomSpace, Space, ValueRange
+from ..space import GridSpace, ListSpace, RandomSpace, SearchSpace, Space, ValueRange
 from ..trials import Scalar, value_key, value_text
 
 MOST_LINES: Final = 200
@@ -83,7 +83,7 @@ def logarithmic_parameters(space: Space) -> list[str]:
     of which the largest is at least 100 times the smallest.
     """
     match space:
-        case RandomSpace():
+        case RandomSpace() | SearchSpace():
             return [
                 name
                 for name, given in space.parameters.items()

@@ -72,7 +72,7 @@ class JobForm:
 
     Attributes:
         nodes: members that run the command together; empty for one.
-        sweep: the values of a sweep; the next five fields are about it, too.
+        sweep: the values of a sweep; the next seven fields are about it, too.
         key: idempotency key, so that sending a form twice submits one job.
         zone: of the deadline.
         source: origin of the notebook: empty for an upload, ``home:PATH``, ``again:ID``.
@@ -103,6 +103,8 @@ class JobForm:
     workdir: str = ""
     nodes: str = ""
     sweep: str = ""
+    search_trials: str = ""
+    prune: str = "none"
     parallel: str = ""
     objective: str = ""
     goal: str = "smallest"

@@ -11,12 +11,21 @@ from ...errors import InvalidInput
 from ...records.json_value import parse_json
 from ...schemas import parsers
 from ...schemas.sweeps import MOST_PARALLEL, SweepIn
-from ...sweeps.space import GridSpace
+from ...sweeps.space import MOST_SEARCHED, GridSpace, Pruner
 from ...sweeps.space_syntax import space_from_json, space_from_options
 from ...sweeps.trials import value_text
 from .fields import read
 
-SWEEP_FIELDS: Final = ("sweep", "parallel", "objective", "goal", "trial_time", "share")
+SWEEP_FIELDS: Final = (
+    "sweep",
+    "search_trials",
+    "prune",
+    "parallel",
+    "objective",
+    "goal",
+    "trial_time",
+    "share",
+)
 _ACCEPTED: Final = "Such as: lr=0.1,0.01 depth=2,4"
 
 
@@ -45,7 +54,7 @@ def sweep_body(texts: Mapping[str, str]) -> SweepIn | None:
     limit = texts["trial_time"]
     return SweepIn.model_validate(
         {
-            "space": _space(texts["sweep"]),
+            "space": _space(texts["sweep"], texts["search_trials"], texts["prune"]),
             "parallel": parallel,
             "share": texts["share"] != "no",
             "trial_seconds": read(parsers.seconds, limit, "trial_time") if limit else 0,
@@ -62,12 +71,34 @@ def parallel_trials(fields: Mapping[str, str]) -> int:
     return min(MOST_PARALLEL, max(1, int(text[:9]))) if is_sweep and text.isdecimal() else 1
 
 
-def _space(text: str) -> Mapping[str, object]:
-    """Return the space of ``lr=0.1,0.01 depth=2,4``, or of JSON."""
+def _space(text: str, trials: str, pruner: str) -> Mapping[str, object]:
+    """Return the space of ``lr=0.1,0.01 depth=2,4``, or of JSON.
+
+    Args:
+        trials: a number of trials, for which a search chooses values.
+        pruner: of the search.
+    """
+    if pruner not in ("", Pruner.NONE) and not trials:
+        raise InvalidInput(
+            "Only trials of a search are stopped early.",
+            accepted="Give a number of trials to search, or stop no trial early.",
+            field="prune",
+        )
+    if trials and (not trials.isdecimal() or text.startswith("{")):
+        raise InvalidInput(
+            f"{trials[:40]!r} is not a number of trials to search.",
+            accepted=f"A whole number from 1 to {MOST_SEARCHED:,}; nothing beside JSON.",
+            field="search_trials",
+        )
     try:
         if text.startswith("{"):
             return space_from_json(parse_json(text)).as_json()
-        return space_from_options(grid=shlex.split(text)).as_json()
+        words = shlex.split(text)
+        if not trials:
+            return space_from_options(grid=words).as_json()
+        return space_from_options(
+            searched=words, trials=int(trials[:9]), pruner=pruner or None
+        ).as_json()
     except InvalidInput as error:
         error.field = "sweep"
         raise

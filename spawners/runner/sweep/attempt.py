@@ -1,10 +1,11 @@
-"""Run the attempt of a sweep: its trials, as far as they have not succeeded before."""
+"""Run the attempt of a sweep: its trials, as far as they have not finished before."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +13,8 @@ from ....hub.attempts.notebook_format import is_marimo
 from ....hub.attempts.spec import OUTPUT
 from ....hub.attempts.trials import (
     EARLIER_TRIALS,
+    TrialRecord,
+    TrialState,
     add_trials,
     finished_trials,
     read_stopped,
@@ -27,7 +30,7 @@ from ..notebook.attempt import NotebookAttempt, choose_kernel, load
 from ..notebook.engine import Halted
 from ..notebook.output_file import NotebookFile
 from .executor import SweepExecutor
-from .plan import sweep_plan
+from .plan import SweepPlan, sweep_plan
 
 
 class SweepAttempt(NotebookAttempt):
@@ -45,16 +48,22 @@ class SweepAttempt(NotebookAttempt):
         if is_marimo(notebook):
             raise StartFailed("a sweep runs a notebook with cells, not one of marimo")
         kernel = choose_kernel(order, notebook)
-        done = finished_trials(read_trials(self.folder, EARLIER_TRIALS)) | finished_trials(
-            read_trials(self.folder)
-        )
+        before = dict(read_trials(self.folder, EARLIER_TRIALS)) | dict(read_trials(self.folder))
+        done = finished_trials(read_trials(self.folder, EARLIER_TRIALS)) | finished_trials(before)
+        chosen = [
+            TrialRecord(number=n, state=TrialState.WAITING, at=one.at, values=one.values)
+            for n, one in before.items()
+            if n not in done and one.values
+        ]
         plan = sweep_plan(order.job.sweep, order.job.parameters, notebook, kernel, done)
+        records = [*done.values(), *chosen]
+        self.executor = executor_of(self, plan, len(done), records)
         (self.folder / OUTPUT).unlink(missing_ok=True)
-        add_trials(self.folder, done.values())
+        add_trials(self.folder, records)
         NotebookFile(self.folder / OUTPUT, plan.stage_notebook()).finish()
         os.chdir(cwd)
-        self.executor = SweepExecutor(self, plan, len(done))
-        left = [number for number in plan.trials if number not in done]
+        numbers = range(1, order.job.sweep.trials + 1)
+        left = [number for number in numbers if number not in done]
         if left:
             asyncio.run(self.executor.run(left))
 
@@ -66,7 +75,7 @@ class SweepAttempt(NotebookAttempt):
             return outcome.invalid_job(str(error))
         if executor is None:
             return outcome.runner_failed(error)
-        trials = count(len(executor.plan.trials), "trial")
+        trials = count(executor.order.trials, "trial")
         if isinstance(error, Halted):
             return AttemptOutcome(
                 code=CauseCode.HALTED, message=f"It stopped after {executor.done} of {trials}."
@@ -74,8 +83,10 @@ class SweepAttempt(NotebookAttempt):
         if error is not None:
             return outcome.runner_failed(error)
         if not executor.failed:
-            stopped = f"; {len(executor.stopped)} of them stopped" if executor.stopped else ""
-            return AttemptOutcome(code=CauseCode.SUCCEEDED, message=f"Ran {trials}{stopped}.")
+            numbers = {"stopped": len(executor.stopped), "stopped early": executor.pruned}
+            some = " and ".join(f"{n} of them {how}" for how, n in numbers.items() if n)
+            message = f"Ran {trials}; {some}." if some else f"Ran {trials}."
+            return AttemptOutcome(code=CauseCode.SUCCEEDED, message=message)
         number, first = min(executor.failed, key=lambda found: found[0])
         return AttemptOutcome(
             code=first.code,
@@ -124,3 +135,23 @@ class SweepAttempt(NotebookAttempt):
         for pid in self._roots()[1:]:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
+
+
+def executor_of(
+    sweep: SweepAttempt, plan: SweepPlan, done: int, records: Collection[TrialRecord]
+) -> SweepExecutor:
+    """Return what runs the trials of a plan.
+
+    Raises:
+        StartFailed: it is a search, and Optuna is not installed.
+    """
+    if plan.search is None:
+        return SweepExecutor(sweep, plan, done)
+    try:
+        from .search_executor import SearchExecutor  # noqa: PLC0415  # it imports Optuna
+    except ImportError as error:
+        raise StartFailed(
+            f"a search needs Optuna, which the environment of the job lacks ({error}): install the "
+            "package optuna there, or choose an image that has it"
+        ) from error
+    return SearchExecutor(sweep, plan, done, records)

@@ -20,7 +20,7 @@ from ..attempt.progress import ProgressStep
 from ..kernels.fork_client import ForkRefused
 from ..notebook.engine import Halted, Stopped
 from .plan import SweepPlan
-from .stage_run import StageRun, StageTask
+from .stage_run import StageRun, stage_task, whole_task
 
 if TYPE_CHECKING:
     from .attempt import SweepAttempt
@@ -68,6 +68,7 @@ class SweepExecutor:
         open: the stages whose kernels run.
         failed: number and outcome of the trials that failed.
         stopped: numbers of the trials that users have stopped.
+        pruned: how many trials a search has stopped early.
     """
 
     def __init__(self, sweep: SweepAttempt, plan: SweepPlan, done: int) -> None:
@@ -77,6 +78,7 @@ class SweepExecutor:
         self.failed: list[tuple[int, AttemptOutcome]] = []
         self.stopped = read_stopped(sweep.folder)
         self.done = done
+        self.pruned = 0
         self._broken = False
         """Whether something else than a trial has failed: nothing more is started."""
         self._slots = Slots(self.order.parallel)
@@ -102,18 +104,10 @@ class SweepExecutor:
                 run.kill()
 
     async def _each_alone(self, trials: Iterable[int], path: Path) -> None:
-        await _all(self._alone(number, (*path, at)) for at, number in enumerate(trials))
+        await all_of(self._alone(number, (*path, at)) for at, number in enumerate(trials))
 
     async def _stage(self, stage: Stage, parent: StageRun | None, path: Path) -> None:
-        task = StageTask(
-            trials=stage.trials,
-            first=stage.first,
-            after=stage.after,
-            assigned=stage.assigned,
-            assigned_before=stage.assigned_before,
-            last=not stage.children,
-        )
-        run = StageRun(self.sweep, self.plan, task, parent)
+        run = StageRun(self.sweep, self.plan, stage_task(stage), parent)
         try:
             try:
                 if not await self._ran(run, path):
@@ -122,7 +116,7 @@ class SweepExecutor:
                 await self._give_up(run, str(refused))
                 await self._each_alone(stage.trials, path)
                 return
-            await _all(
+            await all_of(
                 self._stage(child, run, (*path, at)) for at, child in enumerate(stage.children)
             )
         finally:
@@ -144,15 +138,7 @@ class SweepExecutor:
 
     async def _alone(self, number: int, path: Path) -> None:
         """Run a trial from the first cell to the last one."""
-        task = StageTask(
-            trials=(number,),
-            first=0,
-            after=self.plan.cells,
-            assigned=self.plan.trials[number].values,
-            assigned_before=self.plan.injection,
-            last=True,
-        )
-        run = StageRun(self.sweep, self.plan, task, None)
+        run = StageRun(self.sweep, self.plan, whole_task(self.plan, number), None)
         try:
             await self._ran(run, path)
         finally:
@@ -233,7 +219,7 @@ class SweepExecutor:
         state: TrialState,
         run: StageRun | None = None,
         message: str = "",
-    ) -> None:
+    ) -> list[TrialRecord]:
         seconds = 0.0 if run is None else run.seconds
         first = TrialRecord(
             number=0,
@@ -243,18 +229,21 @@ class SweepExecutor:
             message=message,
             reported={} if run is None else run.reported(),
         )
-        records = [replace(first, number=number) for number in trials]
+        records = [self._line(replace(first, number=number)) for number in trials]
         add_trials(self.sweep.folder, records)
         if state is not TrialState.RUNNING:
             self.done += len(records)
+        return records
+
+    def _line(self, record: TrialRecord) -> TrialRecord:
+        """Return what is recorded of a trial."""
+        return record
 
     def _show(self, name: str) -> None:
         """Report how many trials have ended."""
         failed = f", {count(len(self.failed), 'failure')}" if self.failed else ""
         self.sweep.reporter.step(
-            ProgressStep(
-                done=self.done, of=len(self.plan.trials), text=f"{name or 'trials'}{failed}"
-            )
+            ProgressStep(done=self.done, of=self.order.trials, text=f"{name or 'trials'}{failed}")
         )
 
 
@@ -276,7 +265,7 @@ def slot_environment(sweep: SweepAttempt, parallel: int, slot: int) -> dict[str,
     return found
 
 
-async def _all(stages: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def all_of(stages: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Await all of them; raise the first error, that of a stop last."""
     found = await asyncio.gather(*stages, return_exceptions=True)
     errors = [each for each in found if each is not None]

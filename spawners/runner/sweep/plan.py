@@ -24,6 +24,7 @@ from ....hub.sweeps.notebook_cells import (
     SweepNotebook,
     read_sweep_notebook,
 )
+from ....hub.sweeps.space import SearchSpace
 from ....hub.sweeps.space_syntax import space_from_json
 from ....hub.sweeps.stage_tree import StageTree, stage_tree
 from ....hub.sweeps.trials import Scalar, Trial, optional_parameters
@@ -38,17 +39,28 @@ class SweepPlan:
     """What a sweep has to run.
 
     Attributes:
-        trials: by number, those that have succeeded before included.
+        trials: by number, those that have finished before included; of a search, those whose values
+            have been chosen.
+        fixed: parameters that are the same in all trials.
+        search: the space of a search.
         injection: the number of code cells that run before values are assigned.
-        tree: of the trials that are left to run; None if there are none.
+        tree: of the trials that are left to run; None if there are none. That of a search has
+            placeholders as values.
     """
 
     notebook: NotebookNode
     kernel: ChosenKernel
     trials: Mapping[int, Trial]
+    fixed: Mapping[str, Scalar]
+    search: SearchSpace | None
     injection: int
     cells: int
     tree: StageTree | None
+
+    def with_values(self, number: int, values: Mapping[str, Scalar]) -> SweepPlan:
+        """Return the plan with a trial whose values a search has chosen."""
+        trial = Trial(number=number, values={**self.fixed, **values})
+        return replace(self, trials={**self.trials, number: trial})
 
     def assignment(self, values: Mapping[str, Scalar]) -> str:
         """Return code that assigns the values, as papermill does."""
@@ -102,7 +114,7 @@ def sweep_plan(
     kernel: ChosenKernel,
     done: Collection[int],
 ) -> SweepPlan:
-    """Return the plan of a sweep, without the trials that have succeeded before.
+    """Return the plan of a sweep, without the trials that have finished before.
 
     Args:
         fixed: parameters that are the same in all trials.
@@ -119,10 +131,13 @@ def sweep_plan(
     same = cast("Mapping[str, Scalar]", fixed)
     trials = [replace(trial, values={**same, **trial.values}) for trial in space.trials()]
     left = tuple(trial for trial in trials if trial.number not in done)
+    search = space if isinstance(space, SearchSpace) else None
     return SweepPlan(
         notebook=document,
         kernel=kernel,
-        trials={trial.number: trial for trial in trials},
+        trials={} if search else {trial.number: trial for trial in trials},
+        fixed=same,
+        search=search,
         injection=found.injection,
         cells=len(found.cells),
         tree=_tree(found, left) if left and order.share else None,

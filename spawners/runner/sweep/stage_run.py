@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nbclient.exceptions import DeadKernelError
@@ -21,6 +21,7 @@ from ....hub.attempts.spec import FILES, OUTPUT
 from ....hub.attempts.trials import files_name, notebook_name, reports_name
 from ....hub.messages.units import duration
 from ....hub.records.requests import CauseCode
+from ....hub.sweeps.stage_tree import Stage
 from ....hub.sweeps.trials import Scalar
 from ..attempt.log import Log
 from ..attempt.outcome_messages import AttemptOutcome
@@ -67,6 +68,43 @@ class StageTask:
         return f"trial {self.trials[0]}" + (f" and {more} more" if more else "")
 
 
+def stage_task(stage: Stage) -> StageTask:
+    """Return the task of a stage of the tree."""
+    return StageTask(
+        trials=stage.trials,
+        first=stage.first,
+        after=stage.after,
+        assigned=stage.assigned,
+        assigned_before=stage.assigned_before,
+        last=not stage.children,
+    )
+
+
+def whole_task(plan: SweepPlan, number: int) -> StageTask:
+    """Return the task of a trial that runs all cells itself."""
+    return StageTask(
+        trials=(number,),
+        first=0,
+        after=plan.cells,
+        assigned=plan.trials[number].values,
+        assigned_before=plan.injection,
+        last=True,
+    )
+
+
+def rest_task(plan: SweepPlan, number: int, shared: Stage) -> StageTask:
+    """Return the task of a trial that runs all cells after those that it shares."""
+    values = plan.trials[number].values
+    return StageTask(
+        trials=(number,),
+        first=shared.after,
+        after=plan.cells,
+        assigned={name: value for name, value in values.items() if name not in shared.values},
+        assigned_before=max(shared.after, plan.injection),
+        last=True,
+    )
+
+
 class TrialLog(Log):
     """Passes text on to the log of the job; each line begins with the name of the stage."""
 
@@ -88,6 +126,7 @@ class StageRun(NotebookAttempt):
     Attributes:
         seconds: what its cells took, those of earlier stages included.
         refused: why its kernel cannot be forked; empty if it can.
+        pruned: why a search has stopped it early; empty if it has not.
     """
 
     def __init__(
@@ -103,7 +142,7 @@ class StageRun(NotebookAttempt):
         self.stage_client: StageClient | None = None
         self._limit = 0
         self._timed_out = False
-        self.refused = ""
+        self.refused = self.pruned = ""
         self._fork_error: DeadKernelError | RuntimeError | None = None
         number = task.trials[0]
         shared = f"reports-{task.first}-{number}.jsonl"
@@ -307,7 +346,10 @@ class StageRun(NotebookAttempt):
                 message=f"it took longer than the limit of a trial, {duration(self._limit)}, in "
                 f"{manager.place(manager.current)}",
             )
-        return self.judge(error)
+        found = self.judge(error)
+        if self.pruned and found.code is CauseCode.KERNEL_DIED:
+            return replace(found, message=self.pruned)
+        return found
 
 
 def take_over(before: NotebookNode, notebook: NotebookNode, cells: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from carrel.hub.attempts.trials import (
     stop_trial,
 )
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
-from carrel.hub.files.trial_table import trials_csv
+from carrel.hub.files.trial_table import states_text, trials_csv
 from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import Cause, CauseCode, SweepOrder
 from carrel.hub.requests.jobs import JobService
@@ -95,6 +96,10 @@ def test_a_sweep_is_stored_with_the_number_of_its_trials(context: Context) -> No
         ({"space": {"grid": {"lr": ["x"]}}}, "The value x does not fit lr"),
         ({"space": {"grid": {"lr": list(range(5000)), "depth": [1, 2, 3]}}}, "15,000 trials"),
         ({"space": {"what": 1}}, "The space has the field 'what'."),
+        (
+            {"space": {"search": {"lr": [0.1]}, "trials": 3}},
+            "A search needs an objective.",
+        ),
         ({"space": GRID, "parallel": 5}, "5 trials cannot run at a time: the sweep has 4 trials."),
     ],
 )
@@ -207,6 +212,73 @@ def test_an_objective_that_no_trial_reports_is_told(context: Context) -> None:
     told = TrialService(context).trials(STUDENT1, made)
     assert told.note == "No trial has reported a number as loss."
     assert (told.best, told.trials[1].reported) == (None, {"loss": None})
+
+
+SEARCH: dict[str, Any] = {
+    "search": {"lr": {"uniform": [0.0, 1.0]}},
+    "trials": 9,
+    "seed": 0,
+    "sampler": "tpe",
+    "pruner": "asha",
+}
+
+
+def chosen(number: int, state: TrialState, lr: float, steps: int = 9, **reported: float) -> Any:
+    return replace(trial(number, state, **reported), values={"lr": lr}, steps=steps)
+
+
+def test_a_search_shows_the_trials_whose_values_have_been_chosen(context: Context) -> None:
+    made = submitted(context, space=SEARCH, objective="loss")
+    assert JobService(context).same_job(STUDENT1, made).sweep == SweepIn(
+        space=SEARCH, objective="loss"
+    )
+    service = TrialService(context)
+    assert states_text(service.trials(STUDENT1, made)) == "0 of 9 trials chosen."
+    folder = started(context, made)
+    add_trials(folder, [chosen(n, TrialState.WAITING, 0.5) for n in (1, 2, 3, 4)])
+    add_trials(folder, [chosen(1, TrialState.SUCCEEDED, 0.25, loss=2.0)])
+    add_trials(folder, [chosen(2, TrialState.PRUNED, 0.75, loss=1.0)])
+    add_trials(folder, [chosen(3, TrialState.RUNNING, 0.5)])
+    add_trials(folder, [chosen(12, TrialState.RUNNING, 0.5)])
+    stop_trial(folder, 7)
+    found = service.trials(STUDENT1, made)
+    assert [(one.number, one.values, one.state) for one in found.trials] == [
+        (1, {"lr": 0.25}, "succeeded"),
+        (2, {"lr": 0.75}, "pruned"),
+        (3, {"lr": 0.5}, "running"),
+        (4, {"lr": 0.5}, "waiting"),
+        (7, {}, "stopped"),
+    ]
+    assert (found.best, found.planned, found.parameters, found.note) == (1, 9, ["lr"], "")
+    assert states_text(found) == (
+        "5 of 9 trials chosen: 1 succeeded, 1 stopped early, 1 running, 1 waiting, 1 stopped."
+    )
+
+
+def test_values_that_the_search_cannot_have_chosen_are_not_shown(context: Context) -> None:
+    made = submitted(context, space=SEARCH, objective="loss")
+    folder = started(context, made)
+    with (folder / TRIALS).open("a") as file:
+        for number, values in enumerate(('{"lr": 2}', '{"lr": {}}', '{"lr": NaN}', "[]"), start=1):
+            line = f'"number": {number}, "state": "running", "at": 1, "seconds": 0, "message": ""'
+            file.write(f'{{{line}, "values": {values}}}\n')
+    found = TrialService(context).trials(STUDENT1, made)
+    assert [one.values for one in found.trials] == [{}] * 4
+
+
+def test_a_search_tells_why_trials_cannot_be_compared(context: Context) -> None:
+    made = submitted(context, space=SEARCH, objective="loss")
+    folder = started(context, made)
+    service = TrialService(context)
+    add_trials(folder, [chosen(1, TrialState.SUCCEEDED, 0.5, 1, loss=1.0)])
+    assert service.trials(STUDENT1, made).note == (
+        "Trials cannot be stopped early, since they have reported loss only once: call "
+        "carrel.report('loss', value, step) after each step."
+    )
+    add_trials(folder, [chosen(2, TrialState.SUCCEEDED, 0.5, loss=float("nan"))])
+    assert service.trials(STUDENT1, made).note == (
+        "The search leaves 1 trial out, without a number as loss."
+    )
 
 
 def test_a_trial_of_a_running_sweep_is_stopped(context: Context) -> None:

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.sweeps.space import GridSpace, ListSpace, RandomSpace, ValueRange
+from carrel.hub.sweeps.space import (
+    GridSpace,
+    ListSpace,
+    Pruner,
+    RandomSpace,
+    Sampler,
+    SearchSpace,
+    ValueRange,
+)
 from carrel.hub.sweeps.space_syntax import space_from_json, space_from_options
 from carrel.hub.sweeps.trials import MOST_TRIALS, Trial, value_key
 
@@ -117,7 +125,17 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "NaN": ({"listed": '[{"lr": NaN}]'}, "lr has the value nan, which a sweep cannot have."),
     "no number of trials": ({"sampled": ["lr=0..1"]}, "The number of trials is missing."),
     "no trials": ({"sampled": ["lr=0..1"], "trials": 0}, "A sweep needs at least one trial."),
-    "a seed without chance": ({"grid": ["a=1"], "seed": 7}, "Only random parameters have"),
+    "a seed without chance": ({"grid": ["a=1"], "seed": 7}, "Only random parameters and a search"),
+    "a pruner without a search": ({"grid": ["a=1"], "pruner": "asha"}, "Only a search has a"),
+    "an unknown sampler": (
+        {"searched": ["a=0..1"], "trials": 2, "sampler": "grid"},
+        "The sampler 'grid' is not known. One of tpe, random.",
+    ),
+    "a search of too many trials": (
+        {"searched": ["a=0..1"], "trials": 1001},
+        "This search would have 1,001 trials. A search has from 1 to 1,000 trials",
+    ),
+    "a search without a number": ({"searched": ["a=0..1"]}, "The number of trials is missing."),
     "an empty range": ({"sampled": ["a=2..2"], "trials": 1}, "The range of a goes from 2 to 2."),
     "a range of texts": ({"sampled": ["a=x..y"], "trials": 1}, "'x..y' is not a range of a."),
     "a range of logarithms of 0": ({"sampled": ["a=log:0..1"], "trials": 1}, "begins at 0."),
@@ -193,12 +211,22 @@ SPACES = st.one_of(
         st.integers(1, 5),
         st.integers(0, 2**53 - 1),
     ),
+    st.builds(
+        lambda parameters, count, seed, sampler, pruner: SearchSpace(
+            parameters=parameters, count=count, seed=seed, sampler=sampler, pruner=pruner
+        ),
+        st.dictionaries(NAMES, st.one_of(CHOICES, RANGES), min_size=1),
+        st.integers(1, 5),
+        st.integers(0, 2**53 - 1),
+        st.sampled_from(Sampler),
+        st.sampled_from(Pruner),
+    ),
 )
 
 
 @given(SPACES)
 def test_a_space_is_the_same_after_a_way_through_json(
-    space: GridSpace | ListSpace | RandomSpace,
+    space: GridSpace | ListSpace | RandomSpace | SearchSpace,
 ) -> None:
     again = space_from_json(json.loads(json.dumps(space.as_json())))
     assert again == space
@@ -220,9 +248,55 @@ def test_a_space_is_the_same_after_a_way_through_json(
         ({"random": {"a": [1]}}, "The field 'trials' is not a whole number."),
         ({"random": {"a": [1]}, "trials": True}, "The field 'trials' is not a whole number."),
         ({"random": {"a": [1]}, "trials": 10**7}, "This sweep would have 10,000,000 trials."),
+        (
+            {"random": {"a": [1]}, "trials": 2, "pruner": "asha"},
+            "The space has the field 'pruner'.",
+        ),
+        ({"search": {}, "trials": 2}, "The search space is empty."),
+        ({"search": {"a": [1]}, "trials": 2, "pruner": 3}, "The pruner '3' is not known."),
+        ({"search": {"a": [1]}, "trials": 2, "sampler": []}, "The sampler '[]' is not known."),
     ],
 )
 def test_wrong_json_is_refused_with_a_sentence(document: object, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         space_from_json(document)
     assert refused.value.message == said
+
+
+def test_a_search_fits_the_notebook_as_random_values_do() -> None:
+    space = space_from_options(
+        searched=["lr=0..1", "depth=2..8", "name=adam,sgd"], trials=3, pruner="asha", seed=7
+    ).check(notebook())
+    assert space.as_json() == {
+        "search": {
+            "lr": {"uniform": [0, 1]},
+            "depth": {"uniform": [2, 8]},
+            "name": ["adam", "sgd"],
+        },
+        "trials": 3,
+        "seed": 7,
+        "sampler": "tpe",
+        "pruner": "asha",
+    }
+    assert isinstance(space, SearchSpace)
+    admitted = {"lr": 0.5, "depth": 3, "name": "adam"}
+    assert space.admits(admitted)
+    for wrong in (
+        {"lr": 2},
+        {"depth": 2.5},
+        {"depth": True},
+        {"name": "x"},
+        {"name": []},
+        {"a": 1},
+    ):
+        assert not space.admits({**admitted, **wrong})
+    assert not space.admits({"lr": 0.5})
+
+
+def test_all_trials_of_a_search_differ_before_their_values_are_known() -> None:
+    space = space_from_options(searched=["a=1,null", "b=0..1"], trials=3)
+    assert [trial.values for trial in space.trials()] == [
+        {"a": None, "b": "?1"},
+        {"a": "?2", "b": "?2"},
+        {"a": "?3", "b": "?3"},
+    ]

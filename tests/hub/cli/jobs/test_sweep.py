@@ -107,6 +107,15 @@ def test_trials_come_from_json_or_from_a_file(folder: Path) -> None:
     assert "3 trials of 9 cells." in explain("--list", trials).output
 
 
+def test_a_search_shares_what_no_searched_parameter_can_change() -> None:
+    done = explain("--search", "lr=log:1e-4..1e-1", "--trials", "2")
+    assert done.output.splitlines()[2:5] == [
+        "cells 1 to 6, once for 2 trials",
+        "├── lr=?1: cells 7 to 9, trial 1",
+        "└── lr=?2: cells 7 to 9, trial 2",
+    ]
+
+
 def test_many_branches_are_counted() -> None:
     done = explain("--grid", f"lr={','.join(map(str, range(1, 101)))}")
     assert "└── 92 more branches (92 trials)" in done.output
@@ -125,7 +134,7 @@ def test_a_value_with_control_characters_does_not_reach_the_terminal(folder: Pat
         ([], "The parameters of the sweep are missing."),
         (["--grid", "rate=1"], "train.ipynb has no parameter rate. It has: lr, depth, name."),
         (["--grid", "depth=x"], "The value x does not fit depth, which is a whole number in the"),
-        (["--grid", "lr=0.1", "--trials", "3"], "Only random parameters have a number of trials"),
+        (["--grid", "lr=0.1", "--trials", "3"], "Only random parameters and a search have a"),
         (["--random", "lr=0..1", "--trials", "10000000"], "from 1 to 10,000 trials."),
         (["--list", "missing.json"], "missing.json cannot be read: No such file or directory."),
         (["--list", "."], ". cannot be read: Is a directory."),

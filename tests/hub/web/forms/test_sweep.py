@@ -34,6 +34,20 @@ def test_the_values_to_try_are_a_grid_or_json_and_are_shown_again(
     assert again == made
 
 
+def test_a_number_of_trials_makes_a_search_of_the_values_and_ranges() -> None:
+    texts = {"sweep": "lr=log:0.001..0.1 depth=2,4", "search_trials": "50", "prune": "asha"}
+    made = sweep_body(EMPTY | texts | {"objective": "loss"})
+    assert made is not None
+    assert made.space == {
+        "search": {"lr": {"log": [0.001, 0.1]}, "depth": [2, 4]},
+        "trials": 50,
+        "seed": 0,
+        "sampler": "tpe",
+        "pruner": "asha",
+    }
+    assert sweep_body(EMPTY | sweep_texts(made, "")) == made
+
+
 def test_a_form_without_values_is_no_sweep() -> None:
     assert sweep_body(EMPTY | {"parallel": "2"}) is None
     assert sweep_texts(None, "") == {}
@@ -54,6 +68,13 @@ def test_the_objective_and_its_goal_are_kept() -> None:
         ({"sweep": '{"grid": 1}'}, "sweep", "The field 'grid' is not a JSON object."),
         ({"sweep": "x=1", "parallel": "many"}, "parallel", "'many' is not a number of trials"),
         ({"sweep": "x=1", "parallel": "0"}, "parallel", "'0' is not a number of trials"),
+        (
+            {"sweep": "x=1", "search_trials": "-3"},
+            "search_trials",
+            "'-3' is not a number",
+        ),
+        ({"sweep": "{}", "search_trials": "3"}, "search_trials", "'3' is not a number"),
+        ({"sweep": "x=1", "prune": "asha"}, "prune", "Only trials of a search are stopped early."),
         ({"sweep": "x=1", "trial_time": "soon"}, "trial_time", "soon"),
     ],
 )
