@@ -12,6 +12,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,38 +21,42 @@ _DRAFT_SECONDS = 3600
 """An older draft belongs to a process that was killed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFiles:
+    """Where checkpoints are kept.
+
+    Attributes:
+        folder: where all checkpoints are written at once, to survive the process; None to keep them
+            in memory, and in a temporary folder what does not fit.
+        keep: whether files that are not needed remain at the end of the process.
+        memory: the most bytes in memory.
+        disk: the most bytes of files; more only if all of them are needed.
+    """
+
+    folder: Path | None
+    keep: bool
+    memory: int
+    disk: int
+
+
 class CheckpointStore:
     """Bytes by key.
 
     Args:
-        folder: where all checkpoints are written at once, to survive the process; None to keep them
-            in memory, and in a temporary folder what does not fit.
-        memory: the most bytes in memory.
-        disk: the most bytes of files; more only if all of them are needed.
         needed: by key how many later stages start from a checkpoint; the owner changes it.
-        keep: whether files that are not needed remain at the end of the process.
     """
 
-    def __init__(
-        self,
-        folder: Path | None,
-        *,
-        memory: int,
-        disk: int,
-        needed: Mapping[str, int],
-        keep: bool,
-    ) -> None:
-        self._folder, self._durable = folder, folder is not None
-        self._memory, self._disk = memory, disk
+    def __init__(self, files: CheckpointFiles, *, needed: Mapping[str, int]) -> None:
+        self._folder, self._durable = files.folder, files.folder is not None
+        self._memory, self._disk, self._keep = files.memory, files.disk, files.keep
         self._needed = needed
-        self._keep = keep
         self._held: dict[str, bytes] = {}
         """Those in memory; the oldest first, as in the next one."""
         self._files: dict[str, int] = {}
         """Sizes of the files in bytes."""
         self._held_bytes = self._file_bytes = 0
-        if folder is not None:
-            self._open(folder)
+        if files.folder is not None:
+            self._open(files.folder)
 
     def put(self, key: str, data: bytes) -> None:
         """Keep a checkpoint; on return it is on disk if the store has a folder.

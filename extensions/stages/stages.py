@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.checkpoint import job_folder
+from .checkpoint_store import CheckpointFiles
 from .fingerprint import fingerprint
-from .study import StageStudy, Step, checked_count
+from .stage_runner import Step
+from .study import StageStudy, checked_count
 
 _FORMAT = 1
 """Of checkpoints and records; another one shares nothing with it."""
@@ -91,7 +93,15 @@ def stages(
         raise ValueError('prune needs an objective, such as stages(…, objective="loss").')
     if rungs and max(rungs) >= steps:
         raise ValueError(f"prune: step {max(rungs)} is not before the end, {steps}.")
-    code = f"name {name}" if name else f"code {fingerprint(start, step)}"
+    files = CheckpointFiles(
+        folder=job_folder("stages") if folder is None else Path(folder).expanduser().resolve(),
+        keep=folder is not None,
+        memory=memory,
+        disk=disk,
+    )
+    code = ""  # the digest of large data takes time, and only a later process needs it
+    if files.folder is not None:
+        code = f"name {name}" if name else f"code {fingerprint(start, step)}"
     study = StageStudy(
         start,
         step,
@@ -101,10 +111,7 @@ def stages(
         maximize=maximize,
         prune=rungs,
         seed=seed,
-        folder=job_folder("stages") if folder is None else Path(folder).expanduser().resolve(),
-        keep=folder is not None,
-        memory=memory,
-        disk=disk,
+        files=files,
     )
     study.extend(schedules)
     return study

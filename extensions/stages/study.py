@@ -5,29 +5,18 @@ from __future__ import annotations
 import html
 import math
 import operator
-import pickle
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ..runtime import checkpoint
-from ..runtime.progress import progress
-from ..runtime.report import real_number, report
-from .branches import BranchPath, BranchTree, Position
-from .checkpoint_store import CheckpointStore
-from .stage_records import StageRecords
-from .state_snapshot import TrainingState, own_random_states
+from ..runtime.report import report
+from .branches import BranchPath, BranchTree
+from .checkpoint_store import CheckpointFiles
+from .stage_runner import StageRunner, Step
+from .state_snapshot import own_random_states
 from .step_schedule import StepSchedule, step_schedule
 from .study_text import study_text
 
-Step = Callable[[Any, dict[str, Any], int], Any]
-
-_SAVE_SECONDS = 300.0
-"""After so long within a stage of a job, its state is saved."""
-_LOOK_SECONDS = 0.2
 _CURVES, _CURVE_VALUES = 10, 20_000
 """The most trials, and values of all trials, for which the page of a job has a curve each."""
 
@@ -87,33 +76,24 @@ class StageStudy:
         maximize: bool,
         prune: Mapping[int, int],
         seed: int,
-        folder: Path | None,
-        keep: bool,
-        memory: int,
-        disk: int,
+        files: CheckpointFiles,
     ) -> None:
-        self._start, self._step, self._seed = start, step, seed
         self._steps, self._prune = steps, dict(sorted(prune.items()))
         self._objective, self._maximize = objective, maximize
         self._tree = BranchTree(key)
-        self._tree.root.checkpoints.add(0)
+        self._runner = StageRunner(
+            start,
+            step,
+            seed=seed,
+            tree=self._tree,
+            value_name=objective or "value",
+            files=files,
+        )
         self._trials: list[StudyTrial] = []
         self._names: frozenset[str] = frozenset()
-        self._needed: Counter[str] = Counter()
-        """By checkpoint: how many stages still start from it."""
-        self._durable = folder is not None
-        self._store = CheckpointStore(
-            folder, memory=memory, disk=disk, needed=self._needed, keep=keep
-        )
-        self._records = StageRecords(folder)
-        self._state: TrainingState | None = None
-        self._at: str | None = None
-        """The position of the state, None if it is unknown."""
-        self._run = self._found = self._completed = 0
+        self._completed = 0
         self._least = math.inf
         """The best objective so far, as a score."""
-        self._looked = self._saved_at = self._shown = 0.0
-        self._notified = False
 
     # What is read
 
@@ -122,7 +102,7 @@ class StageStudy:
 
         >>> pandas.DataFrame(study.trials())
         """
-        return [self._row(trial) for trial in self._trials]
+        return self._rows(self._trials)
 
     @property
     def best(self) -> dict[str, Any]:
@@ -137,7 +117,7 @@ class StageStudy:
             raise ValueError(
                 f"No trial has a best {self._objective}: all values are NaN or infinite."
             )
-        return self._row(ranked[0])
+        return self._rows(ranked[:1])[0]
 
     @property
     def saved(self) -> StepCounts:
@@ -151,8 +131,8 @@ class StageStudy:
         return StepCounts(
             alone=sum(until for _, until in reached),
             tree=sum(stages.values()),
-            run=self._run,
-            found=self._found,
+            run=self._runner.steps_run,
+            found=self._runner.steps_found,
         )
 
     def curve(self, number: int, name: str = "") -> list[tuple[int, float]]:
@@ -171,10 +151,6 @@ class StageStudy:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the live state out of a copy, which goes on from checkpoints."""
-        return self.__dict__ | {"_state": None, "_at": None}
 
     # What runs
 
@@ -200,7 +176,7 @@ class StageStudy:
                     self._run_to(rung)
                     self._drop(rung, count)
             self._run_to(None)
-        return [self._row(trial) for trial in self._trials[first:]]
+        return self._rows(self._trials[first:])
 
     def _added(self, given: Sequence[Mapping[str, Any]], steps: int) -> list[StudyTrial]:
         if isinstance(given, Mapping | str) or not isinstance(given, Sequence):
@@ -227,129 +203,23 @@ class StageStudy:
                 for rung in self._prune:
                     if branch.first < rung < end:
                         branch.cut(rung)
-                self._found += self._records.apply(branch)
+            self._runner.find(path)
             found.append(StudyTrial(number=number, schedule=schedule, path=path, steps=steps))
         return found
 
     def _run_to(self, until: int | None) -> None:
         """Run all trials that are not pruned to a step, or to their ends, depth first."""
         waiting = [each for each in self._trials if each.state == "waiting"]
-        self._plan(waiting)
+        self._runner.plan(stage for each in waiting for stage in each.path.stages(each.steps))
         for count, trial in enumerate(sorted(waiting, key=lambda each: each.path.order), 1):
             end = trial.steps if until is None else min(until, trial.steps)
             for stage in trial.path.stages(end):
                 if not stage.is_done:
-                    text = f"trial {count} of {len(waiting)}"
-                    self._run_stage(stage.begin, stage.end, text)
+                    self._runner.run(stage, f"trial {count} of {len(waiting)}")
             trial.reached = end
             if end == trial.steps:
                 trial.state = "complete"
                 self._complete(trial)
-
-    def _plan(self, waiting: Sequence[StudyTrial]) -> None:
-        """Count for each checkpoint the stages that still start from it."""
-        stages = {
-            (id(stage.branch), stage.end): stage.begin.key
-            for trial in waiting
-            for stage in trial.path.stages(trial.steps)
-            if not stage.is_done
-        }
-        self._needed.clear()
-        self._needed.update(stages.values())
-
-    def _run_stage(self, begin: Position, end: int, text: str) -> None:
-        self._go_to(begin)
-        branch, key = begin.branch, begin.key
-        values: list[dict[str, float]] = []
-        self._saved_at = time.monotonic()
-        for number in range(begin.step, end):
-            values.append(self._call(Position(branch, number)))
-            if number + 1 == end or self._should_save():
-                after = Position(branch, number + 1)
-                if number + 1 < end:
-                    self._needed[after.key] += 1  # what is left of the stage starts there
-                self._keep(after)
-                self._records.write(branch, values)
-                branch.add(values)
-                values = []
-                self._needed[key] -= 1
-                key = after.key
-                if self._durable:
-                    checkpoint.saved()
-            if number + 1 == end or time.monotonic() > self._shown + _LOOK_SECONDS:
-                self._shown = time.monotonic()
-                progress(self._run + self._found, self._tree.steps(), text)
-
-    def _should_save(self) -> bool:
-        """Whether a notice has come, or the last checkpoint of a job is old."""
-        now = time.monotonic()
-        if not self._durable or now < self._looked + _LOOK_SECONDS:
-            return False
-        self._looked = now
-        notified = checkpoint.notice() is not None
-        due = notified > self._notified or now > self._saved_at + _SAVE_SECONDS
-        self._notified = notified
-        if due:
-            self._saved_at = now
-        return due
-
-    def _go_to(self, target: Position) -> None:
-        """Bring the state to a position: from its checkpoint, or from an earlier one."""
-        if self._at == target.key:
-            return
-        if self._state is None:
-            self._state = TrainingState(self._start, self._seed)
-            first = Position(self._tree.root, 0)
-            if not self._restored(first):  # of an earlier attempt of the job
-                self._at = first.key
-                self._keep(first)
-        missing: list[Position] = []
-        for place in _back_from(target):
-            if self._at == place.key or self._restored(place):
-                break
-            missing.append(place)
-        else:
-            self._state = TrainingState(self._start, self._seed)
-        for place in reversed(missing):
-            if place.step:
-                self._call(Position(place.branch, place.step - 1))
-            if self._needed[place.key]:
-                self._keep(place)
-
-    def _restored(self, place: Position) -> bool:
-        """Go back to a checkpoint; False if there is none, or none that can be read."""
-        at = place.canonical
-        copied = self._store.get(at.key) if at.step in at.branch.checkpoints else None
-        if copied is None or self._state is None:
-            return False
-        self._at = None
-        try:
-            self._state.restore(copied)
-        except (pickle.UnpicklingError, EOFError):
-            return False
-        self._at = at.key
-        return True
-
-    def _keep(self, place: Position) -> None:
-        assert self._state is not None
-        self._store.put(place.key, self._state.snapshot())
-        at = place.canonical
-        at.branch.checkpoints.add(at.step)
-
-    def _call(self, at: Position) -> dict[str, float]:
-        """Run one step; return what it reports."""
-        assert self._state is not None
-        self._at = None
-        values = dict(at.branch.values)
-        try:
-            answer = self._state.run(self._step, values, at.step)
-            found = _reported(answer, self._objective or "value")
-        except Exception as error:
-            error.add_note(f"in step {at.step} with {at.branch.values}")
-            raise
-        self._run += 1
-        self._at = Position(at.branch, at.step + 1).key
-        return found
 
     # Objective, pruning, reports
 
@@ -394,15 +264,18 @@ class StageStudy:
             for step, value in self.curve(trial.number):
                 report(name, value, step)
 
-    def _row(self, trial: StudyTrial) -> dict[str, Any]:
+    def _rows(self, trials: Sequence[StudyTrial]) -> list[dict[str, Any]]:
         names = dict.fromkeys(name for branch in self._tree for name in branch.reported)
-        return {
-            "trial": trial.number,
-            "state": trial.state,
-            "steps": trial.reached,
-            **trial.schedule.columns(),
-            **{name: trial.path.last(name, trial.reached) for name in names},
-        }
+        return [
+            {
+                "trial": trial.number,
+                "state": trial.state,
+                "steps": trial.reached,
+                **trial.schedule.columns(),
+                **{name: trial.path.last(name, trial.reached) for name in names},
+            }
+            for trial in trials
+        ]
 
     def _needs_objective(self, what: str) -> None:
         if not self._objective:
@@ -418,21 +291,3 @@ def checked_count(value: Any, name: str) -> int:
     if found < 1 or isinstance(value, bool):
         raise ValueError(f"{name} is a whole number from 1 on, not {value!r}.")
     return found
-
-
-def _back_from(target: Position) -> Iterator[Position]:
-    """Yield the positions from a target back to the first step."""
-    branch, step = target
-    while branch.parent is not None:
-        for number in range(step, branch.first, -1):
-            yield Position(branch, number)
-        branch, step = branch.parent, branch.first
-    yield Position(branch, 0)
-
-
-def _reported(found: Any, name: str) -> dict[str, float]:
-    if found is None:
-        return {}
-    if isinstance(found, Mapping):
-        return {str(each): real_number(value) for each, value in found.items()}
-    return {name: real_number(found)}
