@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -177,6 +178,13 @@ def test_only_the_best_trials_go_on_behind_a_step_of_prune() -> None:
     assert [(row["state"], row["steps"]) for row in study.trials()[5:]] == [
         ("complete", 4), ("pruned", 1),
     ]  # fmt: skip
+
+
+def test_a_study_goes_on_from_the_snapshot_of_its_notebook() -> None:
+    study = run([decays((6, 0.01)), decays((6, 0.02))])
+    copied = cloudpickle.loads(cloudpickle.dumps(study))
+    assert copied.trials() == study.trials()
+    assert copied.extend([decays((6, 0.03))])[0]["loss"] == run([decays((6, 0.03))]).best["loss"]
 
 
 def test_the_same_schedule_with_more_steps_goes_on_where_it_ended() -> None:
