@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import CarrelError, InvalidInput
+from ..records.dependencies import PIPELINE, PIPELINE_NAME
 from ..schemas import RequestOut
 from . import job_builder
 from .pipeline_file import PipelineJob
 from .sync_client import Client
-
-LABEL, NAME_LABEL = "pipeline", "pipeline-job"
-"""Labels of the jobs of one submission: the same value for all, and the name in the file."""
 
 
 def submit_pipeline(
@@ -34,7 +32,7 @@ def submit_pipeline(
     for job in jobs:
         others = job.references({name: request.id for name, request in made.items()})
         try:
-            body = job_builder.job(bodies[job.name] | others, maker=LABEL)
+            body = job_builder.job(bodies[job.name] | others, maker="pipeline")
             made[job.name] = client.submit(body)
         except CarrelError as error:
             error.message = f"{job.name}: {error.message}{_cancelled(client, made)}"
@@ -57,7 +55,7 @@ def _fields(job: PipelineJob, group: str, label: str, home: Path | None) -> dict
         raise InvalidInput(
             f"{job.name}: labels cannot be {labels!r:.80}.", accepted='labels = { stage = "first" }'
         )
-    own = {"group": group, "labels": labels | {LABEL: label, NAME_LABEL: job.name}}
+    own = {"group": group, "labels": labels | {PIPELINE: label, PIPELINE_NAME: job.name}}
     return {**job.fields, **own, **place.fields}
 
 

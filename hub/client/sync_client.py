@@ -138,6 +138,7 @@ class Client:
     output = _blocking(AsyncClient.output)
     files = _blocking(AsyncClient.files)
     trials = _blocking(AsyncClient.trials)
+    pipeline = _blocking(AsyncClient.pipeline)
     reports = _blocking(AsyncClient.reports)
     stop_trial = _blocking(AsyncClient.stop_trial)
     utilization = _blocking(AsyncClient.utilization)

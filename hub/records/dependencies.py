@@ -10,6 +10,8 @@ from typing import Final, Self
 from ..errors import InvalidInput
 from .json_value import Json
 
+PIPELINE, PIPELINE_NAME = "pipeline", "pipeline-job"
+"""Labels of the jobs of a pipeline file: the same value for all, and the name in the file."""
 ACCEPTED_RESULT: Final = (
     "JOB.report.NAME, the last value that the job has reported as NAME (for a sweep, that of its "
     "best trial); JOB.best.NAME, a parameter of the best trial of a sweep; JOB.trial, the number "

@@ -322,6 +322,8 @@ class RequestFilter:
         labels: only requests with all of these labels.
         before: only requests that come after this one in the order; none if it does not exist.
         resumes: only jobs that resume one of these.
+        after: only jobs that wait, or have waited, for one of these; ``since`` makes it faster.
+        since: only requests submitted at this time or later.
         held: only queued requests that wait for other jobs.
         now: the time up to which running requests have run, for an order by run time.
         text: only requests with this text in the id, session name, notebook name or command,
@@ -342,6 +344,8 @@ class RequestFilter:
     node: str | None = None
     """Only requests whose newest lease is on this node."""
     resumes: frozenset[str] | None = None
+    after: frozenset[str] | None = None
+    since: float | None = None
     held: bool = False
     order: RequestOrder = RequestOrder.NEWEST
     now: float = 0.0

@@ -235,6 +235,35 @@ class RequestOut(Out):
     """The reason and time of an announced stop; of several reasons the one that acts first."""
 
 
+class PipelineJobOut(Out):
+    """A job of a pipeline."""
+
+    id: str
+    name: str
+    """Its name in the file of the pipeline; its notebook or command for other jobs."""
+    state: str
+    owner: str
+
+
+class PipelineLinkOut(Out):
+    """An arrow from one job to another."""
+
+    first: str
+    then: str
+    kind: Literal["ok", "any", "resumes"]
+    """`then` waits until `first` has succeeded, or has ended; or `then` resumes `first`."""
+
+
+class PipelineOut(Out):
+    """The jobs that a job waits for and those that wait for it, over all steps."""
+
+    jobs: list[PipelineJobOut]
+    """In the order of their submission."""
+    links: list[PipelineLinkOut]
+    cut: bool = False
+    """Whether there are more jobs than these, which are the nearest ones."""
+
+
 class EventOut(Out):
     id: int
     request_id: str

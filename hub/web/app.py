@@ -34,6 +34,7 @@ from ..requests.amendments import Amendments, TimeExtensions
 from ..requests.attempt_reports import AttemptReports
 from ..requests.explanation import WaitExplanations
 from ..requests.jobs import JobService
+from ..requests.pipelines import PipelineQueries
 from ..requests.queries import RequestQueries
 from ..requests.resumption import Resumption
 from ..requests.sweeps import TrialService
@@ -235,6 +236,7 @@ def build_app(
         schedules=ScheduleService(context),
         explanations=WaitExplanations(context),
         trials=TrialService(context),
+        pipelines=PipelineQueries(context),
         termination=RequestTermination(context),
         amendments=Amendments(context),
         time_extensions=TimeExtensions(context),

@@ -65,6 +65,30 @@ def test_values_of_other_jobs_are_stored_once_when_a_request_is_released(store: 
     assert after == replace(before, job=released, not_before=None)
 
 
+def test_jobs_that_wait_for_others_are_found_however_far_they_are(store: Store) -> None:
+    furnish(store)
+    store.submit(job("a"), 1.0)
+    for number, (name, *after) in enumerate(
+        [("b", "j-a"), ("c", "j-a:any", "j-b"), ("d", "j-b"), ("e", "j-aa", "j-%")]
+    ):
+        store.submit(waits(name, *after), 2.0 + number)
+    store.apply("j-b", owner_changes.release, now=9.0)
+    for ids, since, expected in [
+        ({"j-a"}, None, ["j-c", "j-b"]),
+        ({"j-a", "j-b", "j-x"}, None, ["j-d", "j-c", "j-b"]),
+        ({"j-a"}, 2.5, ["j-c"]),
+        ({"j-"}, None, []),
+        ({"%"}, None, []),
+        (set[str](), None, []),
+    ]:
+        which = RequestFilter(
+            owner=job("a").owner, kind=Kind.JOB, after=frozenset(ids), since=since
+        )
+        assert [record.id for record in store.requests(which)] == expected
+    held_ones = store.requests(RequestFilter(held=True, after=frozenset({"j-a"})))
+    assert [record.id for record in held_ones] == ["j-c"]
+
+
 def test_jobs_that_resume_others_are_found_by_owner(store: Store) -> None:
     furnish(store)
     store.submit(job("a"), 1.0)

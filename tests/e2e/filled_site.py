@@ -186,9 +186,10 @@ def _jobs(site: Installation, folder: Path) -> dict[str, str]:
         "broken": submit(site, broken, labels={"sweep": "7"}),
         "running": submit(site, running, devices=1, seconds=_JOB_SECONDS),
         "queued": submit(site, running, devices=2, seconds=600, labels={"sweep": "8"}),
-        "cut": submit(site, running, devices=2, seconds=600),
         "sweep": submit(site, swept, sweep=SWEEP),
     }
+    before = [ids["broken"], f"{ids['done']}:any"]
+    ids["cut"] = submit(site, running, devices=2, seconds=600, after=before)
     _scheduled(site, "student1", done.read_text())
     answer = site.api("DELETE", f"/requests/{ids['cut']}", user="student1")
     assert answer.status_code == 200, answer.text

@@ -391,3 +391,72 @@ def test_figures_are_drawn_in_their_frames_and_reach_no_host(
     # A request that the policy blocks is reported, but never leaves.
     assert [url for url in sent if not url.startswith(listener.url)] == []
     assert [url for url in asked if url.endswith("/static/figures/plotly.js")] != []
+
+
+STUDY = """\
+[jobs.report]
+notebook = "report.ipynb"
+results = { rate = "search.best.rate", rows = "prepare.report.rows" }
+after = ["prepare", "search"]
+
+[jobs.search]
+notebook = "search.ipynb"
+sweep = { grid = { rate = [0.5, 0.25] }, objective = "loss" }
+
+[jobs.prepare]
+notebook = "prepare.ipynb"
+"""
+
+
+def test_a_pipeline_goes_on_after_a_failed_job_was_resumed_and_passes_values_on(
+    site: Installation, person: Person, tmp_path: Path
+) -> None:
+    ready = tmp_path / "ready"
+    fails = f"import os, carrel\nassert os.path.exists({str(ready)!r})\ncarrel.report('rows', 7)"
+    write_notebook(tmp_path / "prepare.ipynb", fails)
+    loss = "import carrel\ncarrel.report('loss', rate)"
+    write_notebook(tmp_path / "search.ipynb", loss, parameters="rate = 1.0")
+    told = "print('rate', rate, 'of', list(range(rows)))"
+    write_notebook(tmp_path / "report.ipynb", told, parameters="rate = 0.0\nrows = 0")
+    circle = tmp_path / "circle.toml"
+    circle.write_text(STUDY + 'after = "report"\n')
+    refused = site.cli("pipeline", str(circle), user="student1", check=False)
+    assert refused.returncode
+    assert "wait for each other in a circle: report → prepare → report." in refused.stderr
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY)
+    submitted = site.cli("pipeline", str(study), "--json", user="student1").stdout.splitlines()
+    jobs = {each["labels"]["pipeline-job"]: each["id"] for each in map(json.loads, submitted)}
+
+    page = person.page
+    page.goto(f"{site.service}/requests/{jobs['report']}")
+    graph = page.locator("#request-pipeline")
+    box = graph.get_by_role("link", name="prepare, failed")
+    expect(box).to_be_visible()
+    expect(graph.get_by_role("link", name="search, succeeded")).to_be_visible()
+    expect(graph.locator("[aria-current=page]")).to_have_accessible_name("report, queued")
+    expect(page.locator("#request-state")).to_contain_text(f"carrel resume {jobs['prepare']}")
+    expect(page.locator("#request-parameters")).to_contain_text("set when that job has ended")
+    looks(person, "pipeline-failed")
+
+    ready.touch()
+    box.click()
+    page.click("#resume")
+    page.wait_for_url(lambda url: not url.endswith(jobs["prepare"]))
+    resumed = page.url.rpartition("/")[2]
+    page.locator("#request-pipeline").get_by_role("link", name="report, queued").click()
+    page.wait_for_url(re.compile(jobs["report"]))
+    parameters = page.locator("#request-parameters")
+    expect(parameters.get_by_role("row", name="rate")).to_contain_text("0.25")
+    expect(parameters.get_by_role("row", name="rows")).to_contain_text(f"{resumed}, report.rows")
+    expect(page.locator("#request-state")).to_contain_text("succeeded")
+    expect(page.locator("#attempts")).to_contain_text("rate 0.25 of [0, 1, 2, 3, 4, 5, 6]")
+    page.reload()
+    expect(graph.locator(".job-box")).to_have_count(4)
+    expect(graph.locator("[aria-current=page]")).to_have_accessible_name("report, succeeded")
+    graph.get_by_text("As a list").click()
+    expect(graph.get_by_role("listitem").last).to_contain_text("succeeded, after prepare")
+    looks(person, "pipeline")
+    shown = site.cli("show", jobs["report"], user="student1").stdout
+    assert f"rate from {jobs['search']} (best.rate)" in shown
+    assert f"{resumed} (prepare, succeeded)" in shown

@@ -19,6 +19,8 @@ from ...scheduling.model.text import hours
 from ...schemas import (
     DeviceOut,
     LedgerOut,
+    PipelineJobOut,
+    PipelineOut,
     PoolOut,
     ProgressOut,
     QueueOut,
@@ -201,14 +203,45 @@ def devices_of(request: RequestOut) -> str:
     return f"{request.devices} simulated" if simulated else str(request.devices)
 
 
-def request_details(request: RequestOut, now: float, reported: Iterable[ReportOut] = ()) -> None:
-    """Print all facts about one request, one on each line."""
+def request_details(
+    request: RequestOut,
+    now: float,
+    reported: Iterable[ReportOut] = (),
+    pipeline: PipelineOut | None = None,
+) -> None:
+    """Print all facts about one request, one on each line.
+
+    Args:
+        pipeline: the jobs before and after it.
+    """
     last = ", ".join(f"{each.name} {_number(each.last)}" for each in reported)
-    for name, value in (*_facts(request, now), ("Reported values", last)):
+    links = _links(request, pipeline)
+    for name, value in (*_facts(request, now), *links, ("Reported values", last)):
         if value:
             click.echo(f"{name + ':':<16} {printable(value)}")
     if request.cause and request.cause.details:
         click.echo("\n" + plain(request.cause.details).rstrip())
+
+
+def _links(request: RequestOut, pipeline: PipelineOut | None) -> Iterable[tuple[str, str]]:
+    """Yield the jobs that this one waits for, and those that wait for it, with their states."""
+    if pipeline is None or not pipeline.links:
+        yield "After", ", ".join(request.after)
+        return
+    jobs = {job.id: job for job in pipeline.jobs}
+    before, then = list[str](), list[str]()
+    for link in pipeline.links:
+        if link.then == request.id and link.kind != "resumes":
+            before.append(_member(jobs[link.first], link.kind))
+        if link.first == request.id:
+            then.append(_member(jobs[link.then], link.kind))
+    yield "After", ", ".join(before)
+    yield "Then", ", ".join(then)
+
+
+def _member(job: PipelineJobOut, kind: str) -> str:
+    how = {"any": ", however it ends", "resumes": ", which resumes it"}.get(kind, "")
+    return f"{job.id} ({job.name}, {request_messages.state_name(job.state)}{how})"
 
 
 def _number(value: float | None) -> str:
@@ -253,7 +286,6 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "Image", request.image
     if not request.internet:
         yield "Internet", "no access"
-    yield "After", ", ".join(request.after)
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
     if lease := request.lease:
         yield (

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from ...client import Client, job_builder, pipeline_file, session_home
-from ...client.pipeline import LABEL, submit_pipeline
+from ...client.pipeline import submit_pipeline
+from ...records.dependencies import PIPELINE
 from ...schemas import RequestOut
 from ..common import display, exit_status
 from ..common.client_command import WaitingCommand, json_option, site_option
@@ -95,5 +96,5 @@ def _submitted(made: Mapping[str, RequestOut], *, as_json: bool) -> None:
     for name, request in made.items():
         after = f"  after {', '.join(request.after)}" if request.after else ""
         click.echo(f"{name:{width}}  {request.id}{after}")
-    label = next(iter(made.values())).labels[LABEL]
-    note(f"All of them: carrel ps --label {LABEL}={label}")
+    label = next(iter(made.values())).labels[PIPELINE]
+    note(f"All of them: carrel ps --label {PIPELINE}={label}")

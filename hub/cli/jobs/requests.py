@@ -14,7 +14,7 @@ from ...client import LIVE_STATES, Client
 from ...errors import InvalidInput, NotFound
 from ...messages import units
 from ...scheduling.model.states import State
-from ...schemas import RequestOut, parsers
+from ...schemas import PipelineOut, RequestOut, parsers
 from ...schemas.sweeps import ReportOut
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
@@ -156,10 +156,19 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         found = client.request(request_id)
         reported = [] if as_json else _reported(client, found)
+        pipeline = None if as_json else _pipeline(client, found)
     if as_json:
         display.as_json(found)
     else:
-        display.request_details(found, time.time(), reported)
+        display.request_details(found, time.time(), reported, pipeline)
+
+
+def _pipeline(client: Client, request: RequestOut) -> PipelineOut | None:
+    if request.kind != "job":
+        return None
+    with suppress(NotFound):  # an older service
+        return client.pipeline(request.id)
+    return None
 
 
 def _reported(client: Client, request: RequestOut) -> Sequence[ReportOut]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
-from ...schemas import FilesOut, JobIn, RequestOut, RequestsOut, UtilizationsOut
+from ...schemas import FilesOut, JobIn, PipelineOut, RequestOut, RequestsOut, UtilizationsOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
 from ...schemas.sweeps import ReportsOut, TrialsOut
 from ..transport.calls import Call
@@ -160,6 +160,10 @@ class RequestCalls(Connection):
     async def files(self, request_id: str) -> FilesOut:
         """Return the list of the job's files in ``$CARREL_OUTPUT_DIR``."""
         return await self._get(f"requests/{segment(request_id)}/files", FilesOut)
+
+    async def pipeline(self, request_id: str) -> PipelineOut:
+        """Return the jobs that a job waits for and those that wait for it, over all steps."""
+        return await self._get(f"requests/{segment(request_id)}/pipeline", PipelineOut)
 
     async def trials(self, request_id: str) -> TrialsOut:
         """Return the trials of a sweep. Raises NotFound if the job is none."""

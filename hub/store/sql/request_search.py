@@ -22,6 +22,7 @@ from sqlalchemy import (
     String,
     bindparam,
     cast,
+    false,
     func,
     literal_column,
     or_,
@@ -146,6 +147,8 @@ def _conditions(names: tuple[str, ...]) -> list[ColumnElement[bool]]:
     conditions = owner_conditions(dict.fromkeys(names), requests)
     conditions += [_CONDITIONS[name] for name in names if name in _CONDITIONS]
     conditions += [_before(names)] if "before" in names else []
+    if "after" in names:
+        conditions.append(_depends([name for name in names if name.startswith(_AFTER)]))
     return conditions + [_has_label(name) for name in names if name.startswith(_LABEL)]
 
 
@@ -158,6 +161,13 @@ def _values(which: RequestFilter) -> dict[str, object]:
         values["ids"] = sorted(which.ids)
     if which.resumes is not None:
         values["resumes"] = sorted(which.resumes)
+    if which.since is not None:
+        values["since"] = which.since
+    if which.after is not None:
+        values["after"] = True
+        for number, name in enumerate(sorted(which.after)):
+            values |= {f"{_AFTER}{number}": f'%"{_escaped(name)}"%'}
+            values |= {f"{_AFTER}any {number}": f'%"{_escaped(name)}:%'}
     if which.held:
         values["held"] = True
     if which.before is not None:
@@ -204,7 +214,7 @@ def _escaped(text: str) -> str:
     return text
 
 
-_LABEL = "label"
+_LABEL, _AFTER = "label", "after "
 
 
 def _has_label(name: str) -> ColumnElement[bool]:
@@ -214,6 +224,14 @@ def _has_label(name: str) -> ColumnElement[bool]:
         labels.c.value == bindparam(value, type_=String),
     )
     return requests.c.number.in_(matching)
+
+
+def _depends(names: Iterable[str]) -> ColumnElement[bool]:
+    """Return the condition for jobs with one of these patterns in what they wait for."""
+    after = cast(requests.c.job["after"], String)
+    patterns = (bindparam(name, type_=String) for name in names)
+    # Most jobs wait for none, which is quick to see.
+    return (after != "[]") & or_(*(after.like(each, escape=_ESCAPE) for each in patterns), false())
 
 
 def _text_matches() -> ColumnElement[bool]:
@@ -231,6 +249,7 @@ def _text_matches() -> ColumnElement[bool]:
 _CONDITIONS: Mapping[str, ColumnElement[bool]] = {
     "node": leases.c.node == bindparam("node"),
     "ids": requests.c.id.in_(bindparam("ids", expanding=True)),
+    "since": requests.c.submitted_at >= bindparam("since"),
     "resumes": requests.c.job["resumes"].as_string().in_(bindparam("resumes", expanding=True)),
     # The first part is that of the partial index.
     "held": literal_column(f"({CHANGED})", Boolean) & (requests.c.not_before >= UNTIL_RELEASED),

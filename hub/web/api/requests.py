@@ -14,6 +14,7 @@ from ...schemas import (
     ExtendIn,
     FilesOut,
     JobIn,
+    PipelineOut,
     QuotesIn,
     QuotesOut,
     RequestOut,
@@ -277,6 +278,14 @@ def read_file(
         web.requests.open_file(who, request_id, name),
         headers={"Content-Disposition": attachment(name.rpartition("/")[2]), **SAFE_CONTENT},
     )
+
+
+@router.get(
+    "/requests/{request_id}/pipeline", tags=["requests"], summary="The jobs before and after a job"
+)
+def pipeline(web: Carrel, who: Reader, request_id: RequestId) -> PipelineOut:
+    """The jobs that it waits for and those that wait for it, over all steps: at most 50."""
+    return web.pipelines.of(who, request_id)
 
 
 @router.get("/requests/{request_id}/trials", tags=["requests"], summary="The trials of a sweep")

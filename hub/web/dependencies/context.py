@@ -26,6 +26,7 @@ from ...requests.amendments import Amendments, TimeExtensions
 from ...requests.attempt_reports import AttemptReports
 from ...requests.explanation import WaitExplanations
 from ...requests.jobs import JobService
+from ...requests.pipelines import PipelineQueries
 from ...requests.queries import RequestQueries
 from ...requests.resumption import Resumption
 from ...requests.sweeps import TrialService
@@ -65,6 +66,7 @@ class WebContext:
     schedules: ScheduleService
     explanations: WaitExplanations
     trials: TrialService
+    pipelines: PipelineQueries
     termination: RequestTermination
     amendments: Amendments
     time_extensions: TimeExtensions

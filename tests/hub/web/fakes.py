@@ -37,6 +37,7 @@ from carrel.hub.schemas import (
     LedgerOut,
     MeOut,
     OpenSessionIn,
+    PipelineOut,
     PoolOut,
     ProgressOut,
     RequestOut,
@@ -129,6 +130,7 @@ class FakeService:
         self.used: dict[str, list[UtilizationSeriesOut]] = {}
         self.reported: dict[str, ReportsOut] = {}
         self.sweeps: dict[str, TrialsOut] = {}
+        self.pipelines: dict[str, PipelineOut] = {}
         self.devices: list[DeviceOut] = []
         self.put_out: dict[str, FilesOut] = {}
         self.reasons: dict[str, WhyOut] = {}
@@ -325,6 +327,10 @@ class FakeService:
         self.request(who, request_id)
         return self.reported.get(request_id, ReportsOut(reports=[]))
 
+    def of(self, who: Identity, request_id: str) -> PipelineOut:
+        self.request(who, request_id)
+        return self.pipelines.get(request_id, PipelineOut(jobs=[], links=[]))
+
     def trials(self, who: Identity, request_id: str) -> TrialsOut:
         self.request(who, request_id)
         return self.sweeps[request_id]
@@ -455,6 +461,7 @@ def with_fakes(web: WebContext, service: FakeService) -> WebContext:
         jobs=fake,
         explanations=fake,
         trials=fake,
+        pipelines=fake,
         termination=fake,
         attempts=fake,
         sessions=fake,

@@ -23,6 +23,7 @@ from ...dependencies.context import WebContext
 from ...html.notebook_cells import NotebookCells
 from ...live.sse import ALIVE, message
 from ...security.access import Visitor
+from .pipeline_view import PipelineView, pipeline_view
 from .timeline import (
     AttemptTimeline,
     CellTimeline,
@@ -35,7 +36,7 @@ from .timeline import (
 from .utilization_plots import UtilizationView, utilization_view
 
 _SESSION_PARTS = ("state", "utilization", "facts")
-_PARTS = (*_SESSION_PARTS, "parameters", "members", "trials", "reports", "files")
+_PARTS = (*_SESSION_PARTS, "pipeline", "parameters", "members", "trials", "reports", "files")
 _log = logging.getLogger(__name__)
 
 
@@ -49,6 +50,13 @@ def files_of(web: WebContext, visitor: Visitor, request: RequestOut) -> FilesOut
 def followers_of(web: WebContext, visitor: Visitor, request: RequestOut) -> list[RequestOut]:
     """Return the queued jobs that wait for this one."""
     return web.requests.followers(visitor.identity, request.id) if request.kind == "job" else []
+
+
+def pipeline_of(web: WebContext, visitor: Visitor, request: RequestOut) -> PipelineView | None:
+    """Return the graph of the jobs before and after this one."""
+    if request.kind != "job":
+        return None
+    return pipeline_view(web.pipelines.of(visitor.identity, request.id), request.id)
 
 
 def sources_of(web: WebContext, visitor: Visitor, request: RequestOut) -> NotebookCells:
@@ -98,6 +106,7 @@ def page_values(
         "files_part": ListPart.of(len(files.files), shown.files),
         "shown": shown,
         "followers": followers_of(web, visitor, request),
+        "pipeline": pipeline_of(web, visitor, request),
         "utilization": utilization_of(web, visitor, request),
         "trials": trials_of(web, visitor, request, shown.trials),
         "reports": reports_of(web, visitor, request),

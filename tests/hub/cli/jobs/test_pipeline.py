@@ -57,3 +57,24 @@ def test_nothing_is_submitted_if_a_notebook_is_none(service: FakeService, carrel
     assert done.exit_code > 1
     assert "train.ipynb" in done.stderr
     assert service.called("POST", "requests") == []
+
+
+def test_show_names_the_jobs_before_and_after(service: FakeService, carrel: Carrel) -> None:
+    service.add("j-2", state="running", after=["j-1"])
+    jobs = [
+        {"id": "j-1", "name": "prepare", "state": "succeeded", "owner": "ada"},
+        {"id": "j-2", "name": "train", "state": "running", "owner": "ada"},
+        {"id": "j-3", "name": "report", "state": "queued", "owner": "ada"},
+    ]
+    links = [
+        {"first": "j-1", "then": "j-2", "kind": "ok"},
+        {"first": "j-2", "then": "j-3", "kind": "any"},
+    ]
+    assert "After:           j-1\n" in carrel("show", "j-2").stdout, "of an older service"
+    answer = json.dumps({"jobs": jobs, "links": links}).encode()
+    service.extra["GET", "/services/carrel/api/v1/requests/j-2/pipeline"] = lambda handler: (
+        handler.answer(200, answer, "application/json")
+    )
+    lines = carrel("show", "j-2").stdout.splitlines()
+    assert "After:           j-1 (prepare, succeeded)" in lines
+    assert "Then:            j-3 (report, queued, however it ends)" in lines

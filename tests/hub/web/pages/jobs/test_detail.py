@@ -11,7 +11,13 @@ from functools import partial
 
 import pytest
 
-from carrel.hub.schemas import EventOut, UtilizationSeriesOut
+from carrel.hub.schemas import (
+    EventOut,
+    PipelineJobOut,
+    PipelineLinkOut,
+    PipelineOut,
+    UtilizationSeriesOut,
+)
 from carrel.hub.web.forms.job import JobForm
 from carrel.hub.web.html.cell_output import content, settle, shown
 from carrel.hub.web.pages.jobs.timeline import JobTimeline
@@ -58,6 +64,38 @@ def test_jobs_that_wait_for_each_other_link_to_each_other(world: World) -> None:
     feed = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa/feed?after=1&epoch=1").text
     for shown_there in (html, feed):
         assert f'<a href="{PREFIX}requests/j-bbbbbbbb">j-bbbbbbbb</a>' in shown_there
+
+
+def test_the_page_draws_the_pipeline_and_lists_it(world: World) -> None:
+    jobs = [("j-aaaaaaaa", "prepare", "succeeded"), ("j-bbbbbbbb", EVIL, "running"),
+            ("j-cccccccc", "report", "queued")]  # fmt: skip  # rows
+    links = [("j-aaaaaaaa", "j-bbbbbbbb", "ok"), ("j-bbbbbbbb", "j-cccccccc", "any")]
+    found = PipelineOut(
+        jobs=[
+            PipelineJobOut(id=id_, name=name, state=state, owner="ada") for id_, name, state in jobs
+        ],
+        links=[PipelineLinkOut(first=one, then=two, kind=kind) for one, two, kind in links],  # type: ignore[arg-type]
+        cut=True,
+    )
+    world.service.put(job(state="succeeded", ended=True))
+    world.service.pipelines["j-aaaaaaaa"] = found
+    address = f"{PREFIX}requests/j-aaaaaaaa"
+    page = world.browser().get(address).text
+    check_page(page)
+    assert EVIL not in page
+    assert page.count("<rect ") == page.count('class="job-arrow-head"') + 1 == 3
+    assert page.count('aria-current="page"') == 1
+    assert f'<a href="{PREFIX}requests/j-cccccccc">report</a>' in page
+    text = " ".join(text_of(page).split())
+    assert "(j-cccccccc): queued, after &lt;script&gt;parent" in text
+    assert "The nearest 3 jobs: the pipeline has more." in text
+    assert "A dashed arrow" in text
+    assert "A dotted arrow" not in text
+    feed = world.browser().get(f"{address}/feed?after=1").text
+    assert '<div id="request-pipeline" hx-swap-oob="innerHTML">' in feed
+    assert "<rect " in feed
+    world.service.pipelines = {}
+    assert "<rect " not in world.browser().get(address).text
 
 
 def test_parameters_say_which_job_gave_them_and_change_live(world: World) -> None:
