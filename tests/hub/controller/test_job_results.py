@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,19 @@ def test_the_best_trial_of_a_sweep_gives_its_parameters_values_and_number(world:
     end(world, first)
     found = {value: injected(world, made)["lr"] for value, made in makes.items()}
     assert found == {"best.lr": 0.01, "report.loss": 0.25, "trial": 2}
+
+
+def test_the_best_trial_of_a_search_gives_the_values_that_were_chosen(world: World) -> None:
+    space = {"search": {"lr": {"log": [0.001, 1.0]}}, "trials": 3}
+    first = first_job(world, parameters={}, sweep=SweepIn(space=space, objective="loss"))
+    with pytest.raises(InvalidInput, match="has no parameter depth"):
+        submit(world, {"lr": f"{first.id}.best.depth"}, first.id)
+    second = submit(world, {"lr": f"{first.id}.best.lr"}, f"{first.id}:any")
+    tried = [(1, 0.125, 2.0), (2, 0.0625, 1.0)]
+    records = [replace(trial(n, loss=loss), values={"lr": lr}) for n, lr, loss in tried]
+    add_trials(folder(world, first), records)
+    end(world, first)
+    assert injected(world, second) == {"lr": 0.0625}
 
 
 def test_a_retry_and_a_resumption_use_the_same_values(world: World) -> None:
