@@ -1,4 +1,4 @@
-"""Serve the dashboard of pool, queue and own jobs by the user's Jupyter server with Voila.
+"""Serve a dashboard of pool, queue and own jobs, and TensorBoard, by the user's Jupyter server.
 
 A session finds it through its environment (``extensions.environment``). The folder ``etc`` enables
 the server extension, makes Voila use the template in ``share``, which asks no external host for
@@ -18,7 +18,10 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server_app: ServerApp) -> None:
-    """Install the dashboard; a server without Voila works as before, without it."""
+    """Install the dashboard and TensorBoard; a server without Voila lacks only the dashboard."""
+    from .tensorboard_handlers import install_tensorboard  # noqa: PLC0415  # needs a server
+
+    install_tensorboard(server_app)
     try:
         from .handlers import install  # noqa: PLC0415  # Voila is not part of the basic install
     except ModuleNotFoundError as error:

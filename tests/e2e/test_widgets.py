@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 
@@ -11,6 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from ..promises import in_time
+from ..requirements import need
 from .axe import findings
 from .browser import SESSION_MS, Person, take_picture
 from .lab_desk import LabDesk, assignment_is_released
@@ -29,6 +31,14 @@ GATED = """import time
 from pathlib import Path
 while not Path({!r}).exists():
     time.sleep(0.1)"""
+WRITES_EVENTS = """import os, time
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+writer = EventFileWriter(os.environ['CARREL_OUTPUT_DIR'] + '/runs/a')
+value = Summary.Value(tag='shown-by-tensorboard', simple_value=0.5)
+writer.add_event(Event(wall_time=time.time(), step=1, summary=Summary(value=[value])))
+writer.close()"""
 HOLDS = """import ctypes, time
 time.sleep(3)  # the kernel says that it is busy
 ctypes.PyDLL(None).sleep(6)  # holds Python's lock: no other thread runs
@@ -289,6 +299,39 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     site.api("DELETE", f"/requests/{second}", user=USER)
     expect(page.locator(".carrel-tile")).to_contain_text("free")
     eventually(lambda: site.request(second, user=USER)["ended"], "the second job's end")
+
+
+def test_tensorboard_logs_of_a_job_are_opened_by_a_click(
+    site: Installation, person: Person, home: Path
+) -> None:
+    need("tensorboard", find_spec("tensorboard"), "TensorBoard is not installed")
+    write_notebook(home / "logs.ipynb", WRITES_EVENTS)
+    job = submit(site, home / "logs.ipynb")
+    site.wait_for(job, "succeeded", user=USER, within=120)
+    page = person.page
+    page.goto(f"{site.service}/requests/{job}")
+    page.get_by_role("button", name="Open in TensorBoard").click()
+    page.wait_for_url(f"**/user/{USER}/carrel/tensorboard/{job}/**", timeout=SESSION_MS)
+    expect(page.get_by_text("runs/a").first).to_be_visible()
+    expect(page.get_by_text("shown-by-tensorboard").first).to_be_visible()
+    take_picture(page, "tensorboard")
+
+
+def test_without_tensorboard_the_session_says_how_to_get_it(
+    site: Installation, person: Person, home: Path
+) -> None:
+    if find_spec("tensorboard") is not None:
+        pytest.skip("TensorBoard is installed")
+    write_notebook(
+        home / "no-logs.ipynb",
+        "import os\nopen(os.environ['CARREL_OUTPUT_DIR'] + '/events.out.tfevents.1', 'w').close()",
+    )
+    job = submit(site, home / "no-logs.ipynb")
+    site.wait_for(job, "succeeded", user=USER, within=120)
+    page = person.page
+    page.goto(f"{site.service}/requests/{job}")
+    page.get_by_role("button", name="Open in TensorBoard").click()
+    expect(page.get_by_text("TensorBoard is not installed in this session.")).to_be_visible()
 
 
 def test_a_tab_that_was_closed_during_a_cell_shows_all_its_output_and_goes_on(

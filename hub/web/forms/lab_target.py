@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from ....extensions.environment import TENSORBOARD_PATH
 from ...errors import InvalidInput
 from ...records.identity import Identity
 from ...requests.queries import RequestQueries
@@ -27,12 +28,14 @@ class LabTarget:
 
     Attributes:
         cell: number of a code cell of the job's notebook, as pages show it; empty for none.
+        tensorboard: whether the logs of the job are opened, instead of its output.
     """
 
     course: str = ""
     assignment: str = ""
     job: str = ""
     cell: str = ""
+    tensorboard: bool = False
 
     @classmethod
     def filled(cls, fields: Mapping[str, str]) -> LabTarget:
@@ -46,7 +49,9 @@ class LabTarget:
             for name in ("course", "assignment", "job", "cell")
         )
         if job:
-            return cls(job=job, cell=cell if _CELL.fullmatch(cell) else "")
+            tensorboard = fields.get("view") == "tensorboard"
+            valid = cell if _CELL.fullmatch(cell) else ""
+            return cls(job=job, cell=valid, tensorboard=tensorboard)
         if course and assignment:
             return cls(course=course, assignment=assignment)
         raise InvalidInput(
@@ -56,6 +61,9 @@ class LabTarget:
 
     def url(self, owner: str, server_name: str) -> str:
         """Return the address in a session of the owner."""
+        server = server_url(owner, server_name)
+        if self.tensorboard:
+            return f"{server}{TENSORBOARD_PATH}?{urlencode({'job': self.job})}"
         named = {
             "carrel-course": self.course,
             "carrel-assignment": self.assignment,
@@ -63,7 +71,7 @@ class LabTarget:
             "carrel-cell": self.cell,
         }
         query = urlencode({name: value for name, value in named.items() if value})
-        return f"{server_url(owner, server_name)}lab?{query}"
+        return f"{server}lab?{query}"
 
     def group(self, requests: RequestQueries, who: Identity) -> str:
         """Return the group of a new session: that of the course, or of the job.

@@ -32,6 +32,12 @@ def test_the_address_in_the_session_names_it(fields: dict[str, str], query: str)
     assert target.url("ada", "gpu") == f"{BASE_URL}user/ada/gpu/lab?{query}"
 
 
+def test_the_logs_of_a_job_are_opened_in_tensorboard() -> None:
+    target = LabTarget.filled({"job": "j-1", "view": "tensorboard"})
+    assert target.url("ada", "gpu") == f"{BASE_URL}user/ada/gpu/carrel/tensorboard?job=j-1"
+    assert "tensorboard" not in LabTarget.filled({"job": "j-1", "view": "x"}).url("ada", "")
+
+
 @pytest.mark.parametrize("fields", [{}, {"course": "cs101"}, {"assignment": "ps1"}, {"job": " "}])
 def test_without_an_assignment_or_a_job_it_is_refused(fields: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="does not say what to open"):

@@ -133,6 +133,17 @@ def test_many_trials_and_files_are_shown_in_parts(world: World) -> None:
     assert numbers_in(world.browser().get(f"{PAGE}?trials=1000").text) == numbers_in(last)
 
 
+def test_tensorboard_is_offered_for_event_files_of_ones_own_jobs(world: World) -> None:
+    names = ["result.csv", "events.out.tfevents.csv/x", "runs/a/events.out.tfevents.17.host"]
+    files = [FileOut(name=name, size=1, modified_at=NOW) for name in names]
+    for owner, shown, offered in (("ada", files, True), ("ada", files[:2], False)):
+        world.service.put(job(lease=lease(device()), owner=owner, **RUNNING))
+        world.service.put_out["j-aaaaaaaa"] = FilesOut(files=shown)
+        page = world.browser().get(PAGE).text
+        check_page(page)
+        assert ("Open in TensorBoard" in page) is offered
+
+
 def numbers_in(page: str) -> list[int]:
     """Return the numbers of the trials in the table."""
     table = page[page.index('id="trials"') :]
