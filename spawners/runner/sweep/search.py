@@ -11,7 +11,7 @@ import json
 import math
 import random
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias, cast
 
@@ -121,19 +121,19 @@ class Search:
                 self._study.tell(trial, state=StudyState.FAIL)
 
     def replay(
-        self, records: Iterable[TrialRecord], objective: str, points: Mapping[int, Points]
+        self, records: Iterable[TrialRecord], objective: str, points: Callable[[int], Points]
     ) -> None:
         """Add trials that have ended in an earlier attempt, in the order of their ends.
 
         Args:
-            points: what they reported, by number; a pruner compares others with it.
+            points: returns what a trial has reported; a pruner compares others with it.
         """
         known = [record for record in records if self.space.admits(record.values)]
         for record in sorted(known, key=lambda one: one.number):
             self.begin(record.number, record.values)
         for record in sorted(known, key=lambda one: (one.at, one.number)):
             if self.prunes:
-                self.report(record.number, points.get(record.number, ()))
+                self.report(record.number, points(record.number))
             self.end(record.number, record.state, record.reported.get(objective))
 
     def _sampler(self, number: int) -> BaseSampler:

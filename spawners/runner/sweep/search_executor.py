@@ -45,8 +45,7 @@ class SearchExecutor(SweepExecutor):
         self._values = {one.number: one.values for one in records if one.values}
         self._followers: dict[int, ReportFollower] = {}
         ended = [one for one in records if one.state is not TrialState.WAITING]
-        points = {one.number: self._earlier_points(one.number) for one in ended}
-        self._search.replay(ended, self.order.objective, points)
+        self._search.replay(ended, self.order.objective, self._earlier_points)
 
     async def run(self, left: Collection[int]) -> None:
         self._show("")
@@ -182,7 +181,5 @@ class SearchExecutor(SweepExecutor):
         )
 
     def _earlier_points(self, number: int) -> Points:
-        if not self._search.prunes:
-            return ()
         found = read_reports(self.sweep.folder, reports_name(number)).get(self.order.objective)
         return () if found is None else list(zip(found.steps, found.values, strict=True))

@@ -72,7 +72,7 @@ def test_a_study_that_is_built_again_goes_on_as_the_first_one(sampler: str) -> N
     space = space_of(30, sampler=sampler)
     whole = run(Search(space, maximize=False), range(1, 31))
     again = Search(space, maximize=False)
-    again.replay(reversed(whole[:17]), "loss", {})
+    again.replay(reversed(whole[:17]), "loss", lambda _: ())
     assert run(again, range(18, 31)) == whole[17:]
 
 
@@ -119,7 +119,7 @@ def test_a_study_that_is_built_again_stops_trials_as_the_first_one() -> None:
         about = TrialRecord(number=number, state=TrialState.SUCCEEDED, at=1.0, values=values)
         records.append(replace(about, reported={"loss": 1.0}))
     again = Search(space, maximize=False)
-    again.replay(records, "loss", points)
+    again.replay(records, "loss", points.__getitem__)
     for search in (first, again):
         search.begin(4)
         assert not search.report(4, [(0, 2.0)])
