@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..errors import InvalidInput, OverMaximum
 from ..interfaces.backend import GangSupport
 from ..messages.units import count
-from ..records.gangs import MAX_MEMBERS, JobGang, JobRole
+from ..records.gangs import MAX_MEMBERS, MAX_ROLES, JobGang, JobRole
 from ..scheduling.model.snapshot import (
     Arrangement,
     Device,
@@ -21,7 +21,6 @@ from ..scheduling.model.snapshot import (
 from ..scheduling.placement.device_pool import DevicePool, largest_node
 from ..schemas import JobIn, RoleIn
 
-MAX_ROLES = 16
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 _FEWER = "Ask for fewer members, or for fewer devices for each."
 

@@ -23,6 +23,7 @@ from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, SessionIn
 from ..schemas.names import hidden_in
+from ..schemas.requests import MOST_RETRIES
 from . import job_fields
 from .archive import read_archive
 from .gangs import gang_of
@@ -39,7 +40,6 @@ from .script import as_notebook
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _ID_LENGTH = 8
 
-MAX_RETRIES = 10
 MIN_MEMORY_BYTES = 64 * 1024 * 1024
 MAX_MEMORY_BYTES = 1 << 50
 MAX_COMMAND_BYTES = 64 * 1024
@@ -387,10 +387,10 @@ def check_memory(memory_bytes: int) -> int:
 
 def check_retries(retries: int | None) -> int | None:
     """Raise InvalidInput for a number of retries that is out of range."""
-    if retries is not None and not 0 <= retries <= MAX_RETRIES:
+    if retries is not None and not 0 <= retries <= MOST_RETRIES:
         raise InvalidInput(
             f"{retries} retries are not possible.",
-            accepted=f"0 to {MAX_RETRIES}.",
+            accepted=f"0 to {MOST_RETRIES}.",
             field="retries",
         )
     return retries

@@ -15,6 +15,7 @@ from .json_value import Json
 
 MAX_MEMBERS = 128
 """Members of one job on any engine."""
+MAX_ROLES = 16
 _MARK = ".m"
 
 

@@ -16,6 +16,9 @@ MOST_DEPENDENCIES: Final = 64
 MOST_RESULTS: Final = 100
 LONGEST_RESULT: Final = 200
 """Jobs that one job may wait for."""
+MOST_RETRIES: Final = 10
+LONGEST_ARGUMENT: Final = 65_536
+"""Characters of one argument of a command, which may be a whole script of a shell."""
 SAVED_STATE = r"^([0-9a-f]{32})?$"
 """Names of the states of notebooks that sessions save for jobs."""
 
@@ -352,7 +355,7 @@ class RoleIn(In):
 
     name: Annotated[str, Field(max_length=64)]
     command: Annotated[
-        list[Annotated[str, Field(max_length=4096)]],
+        list[Annotated[str, Field(max_length=LONGEST_ARGUMENT)]],
         Field(max_length=256, description="Program and arguments of each member."),
     ] = []
     devices: Annotated[Devices, Field(description="Whole devices of each member.")] = 0
@@ -374,7 +377,7 @@ class JobIn(In):
     seconds: Annotated[int, Field(description="Time limit.")] = 3600
     notebook: NotebookIn | None = None
     command: Annotated[
-        list[Annotated[str, Field(max_length=4096)]],
+        list[Annotated[str, Field(max_length=LONGEST_ARGUMENT)]],
         Field(max_length=256, description="Program and arguments, instead of a notebook."),
     ] = []
     archive: Annotated[
