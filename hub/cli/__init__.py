@@ -48,6 +48,10 @@ ENTRIES = {
         module=_CLIENT,
         help="Run a notebook by cron: add, list, pause, resume, run, remove.",
     ),
+    "import": CommandEntry(
+        module=_CLIENT, help="Run job files of other platforms: OpenPAI, FfDL; a file or a folder."
+    ),
+    "export": CommandEntry(module=_CLIENT, help="Print a job as a job file of OpenPAI."),
     "pipeline": CommandEntry(
         module=_CLIENT, help="Submit the jobs of a file, of which some wait for others."
     ),

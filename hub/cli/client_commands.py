@@ -16,6 +16,7 @@ from .admin.images import images_command
 from .admin.pool import pool_command
 from .courses.courses import course_command
 from .jobs.halt import halt_command
+from .jobs.job_files import export_command, import_command
 from .jobs.output import output_command
 from .jobs.pipeline import pipeline_command
 from .jobs.requests import cancel_command, logs_command, ps_command, queue_command, show_command
@@ -46,6 +47,8 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "output": output_command,
         "wait": wait_command,
         "schedule": schedule_command,
+        "import": import_command,
+        "export": export_command,
         "pipeline": pipeline_command,
         "sweep": sweep_command,
         "trials": trials_command,

@@ -14,6 +14,8 @@ from typing import Any
 import nbformat
 import pytest
 
+from carrel.hub.client.job_files import reader
+
 from .all_reduce import ALL_REDUCE
 from .papermill_runs import notebooks, read, shown, start, statuses, streamed
 from .scheduler_server import SchedulerServer, form, scheduler_server
@@ -282,6 +284,55 @@ def test_a_job_of_two_members_that_add_their_numbers(site: Installation, tmp_pat
     assert failed["cause"]["message"] == (
         "Member 1 of the role adder failed: `python reduce.py fail` exited with status 3"
     )
+
+
+OF_OPENPAI = r"""
+protocolVersion: 2
+name: two_roles
+type: job
+parameters: {greeting: welcome}
+prerequisites:
+  - {type: dockerimage, name: image, uri: 'openpai/standard:python_3.6-pytorch_1.2.0-gpu'}
+taskRoles:
+  web_server:
+    dockerImage: image
+    resourcePerInstance: {gpu: 0, cpu: 1, memoryMB: 1024, ports: {web: 1}}
+    commands:
+      - echo <% $parameters.greeting %> > index.html
+      - python -m http.server "$PAI_PORT_LIST_web_server_0_web"
+  reader:
+    instances: 2
+    completion: {minSucceededInstances: 2}
+    dockerImage: image
+    resourcePerInstance: {gpu: 1, cpu: 1, memoryMB: 1024}
+    commands:
+      - URL=http://$PAI_HOST_IP_web_server_0:$PAI_PORT_LIST_web_server_0_web/
+      - until TEXT=$(python -c 'import sys, urllib.request as r; print(r.build_opener(
+        r.ProxyHandler({})).open(sys.argv[1]).read().decode())' "$URL" 2> /dev/null);
+        do sleep 0.1; done
+      - echo "$PAI_CURRENT_TASK_ROLE_NAME $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX $TEXT"
+"""
+
+
+def test_a_job_file_of_openpai_runs_as_it_is(site: Installation, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(OF_OPENPAI)
+    wanted = ("submit", "--format", "openpai", str(path), "--time", "3m")
+    ends = site.cli(*wanted, "--wait", "--json", user="student1").stdout.splitlines()
+    job = json.loads(ends[-1])["id"]
+    members = site.request(job, user="student1")["lease"]["members"]
+    assert [(each["role"], each["number"], each["state"]) for each in members] == [
+        ("web-server", 0, "stopped"),
+        ("reader", 0, "succeeded"),
+        ("reader", 1, "succeeded"),
+    ]
+    for rank in (1, 2):
+        log = site.api("GET", f"/requests/{job}/log?member={rank}", user="student1").text
+        assert f"reader {rank - 1} welcome\n" in log
+    exported = site.cli("export", job, user="student1").stdout
+    again, first = (reader.read("job.yaml", t.encode()) for t in (exported, OF_OPENPAI))
+    assert again.prologue == first.prologue
+    assert [r.script for r in again.roles] == [r.script for r in first.roles]
 
 
 @pytest.mark.slow

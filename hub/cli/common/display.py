@@ -115,8 +115,13 @@ def clock_time(moment: float) -> str:
     return _local(moment).strftime("%H:%M:%S")
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
-    """Print a table; the columns named in ``right`` are right-aligned."""
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "", err: bool = False
+) -> None:
+    """Print a table; the columns named in ``right`` are right-aligned.
+
+    ``err``: on stderr, beside another result.
+    """
     # Names come from other users: they must not contain control characters.
     lines = [list(header), *([printable(text) for text in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
@@ -125,7 +130,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = 
             cell.rjust(width) if name in right.split(",") else cell.ljust(width)
             for name, cell, width in zip(header, line, widths, strict=True)
         ]
-        click.echo("  ".join(cells).rstrip())
+        click.echo("  ".join(cells).rstrip(), err=err)
 
 
 def printable(text: str) -> str:

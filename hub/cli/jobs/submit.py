@@ -9,12 +9,14 @@ from typing import Unpack
 import click
 
 from ...client import Client, roles_file
+from ...client.job_files.description import JobFileFormat
 from ...client.shell_syntax import shell_syntax
 from ...schemas import parsers
 from ..common import exit_status
 from ..common.client_command import WaitingCommand, json_option, site_option
 from ..common.notes import note
 from ..common.wait import wait_for
+from .job_files import format_choice, submit_job_file
 from .submit_options import (
     SubmitOptions,
     job_options,
@@ -29,6 +31,15 @@ from .submit_options import (
 @click.argument("path", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
 @notebook_options
 @roles_option
+@click.option(
+    "--format",
+    "format_",
+    type=format_choice,
+    help="FILE is a job file of another platform: OpenPAI, or a manifest of FfDL.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="With --format: show what becomes of the file; submit nothing."
+)
 @job_options
 @json_option
 @site_option
@@ -41,6 +52,8 @@ def submit_command(
     output: str,
     kernel: str,
     roles: Path | None,
+    format_: str | None,
+    dry_run: bool,
     as_json: bool,
     site: str | None,
     **common: Unpack[SubmitOptions],
@@ -64,14 +77,23 @@ def submit_command(
       carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
       job=$(carrel submit train.ipynb --json | jq -r .id)
       carrel submit --roles roles.toml --time 4h
+      carrel submit --format openpai job.yaml --dry-run
     """
     if roles is not None:
-        if path is not None:
+        if path is not None or format_ is not None or dry_run:
             raise click.UsageError("Give either FILE or --roles FILE.")
         send(roles_file.read(roles), Path(), common, needs_files=True, as_json=as_json, site=site)
         return
     if path is None:
         raise click.UsageError("Missing argument 'FILE'.")
+    if format_ is not None:
+        if parameters or raw or results or output or kernel:
+            raise click.UsageError("Options of notebooks have no meaning with --format.")
+        format = JobFileFormat(format_)
+        submit_job_file(path, format, common, dry_run=dry_run, as_json=as_json, site=site)
+        return
+    if dry_run:
+        raise click.UsageError("--dry-run shows a job file: it needs --format.")
     what = notebook_fields(path, parameters, raw, results=results, output=output, kernel=kernel)
     send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)
 

@@ -50,6 +50,14 @@ class SubmitOptions(TypedDict):
     follow: bool
 
 
+time_option = click.option(
+    "--time",
+    "limit",
+    default="1h",
+    show_default=True,
+    metavar="SPAN",
+    help=f"Time limit: {parsers.TIME_HELP}.",
+)
 _OPTIONS = (
     click.option(
         "--devices",
@@ -59,14 +67,7 @@ _OPTIONS = (
         help="Whole devices (GPUs); 0 for a job on CPU.",
     ),
     model_option,
-    click.option(
-        "--time",
-        "limit",
-        default="1h",
-        show_default=True,
-        metavar="SPAN",
-        help=f"Time limit: {parsers.TIME_HELP}.",
-    ),
+    time_option,
     click.option(
         "--memory",
         metavar="SIZE",
@@ -243,6 +244,13 @@ def send(
     fields = built_fields(what, folder, common, needs_files=needs_files, site=site)
     if nodes is not None:
         fields = roles_file.of_nodes(nodes, fields)
+    send_fields(fields, common, as_json=as_json, site=site)
+
+
+def send_fields(
+    fields: dict[str, object], common: SubmitOptions, *, as_json: bool, site: str | None
+) -> None:
+    """Submit a job of these fields; with --wait or --follow, exit with its result."""
     with Client.from_environment(site) as client:
         request = client.submit(built_job(client, fields, common))
         if request.notes:
