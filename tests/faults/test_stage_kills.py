@@ -6,11 +6,14 @@ import json
 from functools import partial
 from pathlib import Path
 
+import psutil
+
 from ..e2e.support import Installation, eventually
 from ..spawners.notebooks import notebook, text_of
 from .support import leader
 
 _CODE = """
+import os
 import time
 from pathlib import Path
 import numpy as np
@@ -21,7 +24,7 @@ def start():
 
 def step(state, values, number):
     with open("ran.txt", "a") as file:
-        file.write(f"{values['lr']} {number}\\n")
+        file.write(f"{os.getpid()}\\n")
     while len(open("ran.txt").readlines()) > int(open("allowed.txt").read()):
         time.sleep(0.02)
     state["w"] = state["w"] * 0.9 + values["lr"] * np.random.normal(size=3)
@@ -63,7 +66,9 @@ def _run(site: Installation, home: Path, *, kill_at: int) -> str:
         eventually(partial(_has_begun, home, kill_at), f"step {kill_at} has begun")
         finished = _finished_steps(home, job)
         assert kill_at > finished >= 4 + 8  # the first two stages, and a part of the third
+        kernel = int((home / "ran.txt").read_text().split()[-1])
         leader(site, job, user="student1").kill()
+        eventually(partial(_is_gone, kernel), "its kernel has ended, before it can go on")
         _allow(home, 1000)
     site.wait_for(job, "succeeded", user="student1", within=120)
     assert (home / "counts.txt").read_text() == f"{TREE - finished} {finished} {TREE}"
@@ -80,6 +85,13 @@ def _allow(home: Path, steps: int) -> None:
 def _has_begun(home: Path, steps: int) -> bool:
     path = home / "ran.txt"
     return path.exists() and len(path.read_text().splitlines()) == steps
+
+
+def _is_gone(process: int) -> bool:
+    try:
+        return bool(psutil.Process(process).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _finished_steps(home: Path, job: str) -> int:
