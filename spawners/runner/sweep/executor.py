@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ....hub.attempts.trials import TrialRecord, TrialState, add_trials, read_stopped
@@ -19,6 +20,7 @@ from ..attempt.outcome_messages import AttemptOutcome
 from ..attempt.progress import ProgressStep
 from ..kernels.fork_client import ForkRefused
 from ..notebook.engine import Halted, Stopped
+from .disk_space import with_space
 from .plan import SweepPlan
 from .stage_run import StageRun, stage_task, whole_task
 
@@ -181,7 +183,8 @@ class SweepExecutor:
                 self._record(run.task.trials, TrialState.STOPPED)
                 return False
             if run.task.last:
-                self._record(run.task.trials, TrialState.RUNNING)
+                begin = partial(self._record, run.task.trials, TrialState.RUNNING)
+                await with_space(self.sweep.stopping, begin)
             self._show(run.task.name)
             self.open.add(run)
             shared = run.parent is None and not run.task.last
@@ -189,12 +192,15 @@ class SweepExecutor:
             found = await run.run(environment, limit=self.order.trial_seconds)
             if run.task.last and self.sweep.order.device_ids:
                 await run.close()  # the next trial of this slot needs the memory of its devices
-        goes_on = self._judge(run, found)
+        goes_on = await with_space(self.sweep.stopping, partial(self._judge, run, found))
         self._show("")
         return goes_on
 
     def _judge(self, run: StageRun, found: AttemptOutcome) -> bool:
-        """Record what a stage means for its trials; return whether further stages follow it."""
+        """Record what a stage means for its trials; return whether further stages follow it.
+
+        It is called again if the disk is full.
+        """
         succeeded = found.code is CauseCode.SUCCEEDED
         # A cell that ends the notebook itself ends that of all its trials.
         if succeeded and not run.task.last and run.failure is None:
@@ -205,8 +211,8 @@ class SweepExecutor:
         elif self.stopped.issuperset(run.task.trials):
             self._record(run.task.trials, TrialState.STOPPED, run)
         else:
-            self.failed += [(number, found) for number in run.task.trials]
             self._record(run.task.trials, TrialState.FAILED, run, found.message)
+            self.failed += [(number, found) for number in run.task.trials]
         return False
 
     async def _close(self, run: StageRun) -> None:

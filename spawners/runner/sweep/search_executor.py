@@ -140,8 +140,8 @@ class SearchExecutor(SweepExecutor):
             own = found.code in (CauseCode.SUCCEEDED, CauseCode.CELL_ERROR)
             if not run.pruned or own or self.stopped.issuperset(run.task.trials):
                 return super()._judge(run, found)
-            self.pruned += 1
             self._record(run.task.trials, TrialState.PRUNED, run, run.pruned)
+            self.pruned += 1
             return False
         if found.code is CauseCode.SUCCEEDED and run.failure is None:
             return True

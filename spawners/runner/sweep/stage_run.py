@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nbclient.exceptions import DeadKernelError
@@ -31,6 +33,7 @@ from ..kernels.start import START_TIMEOUT_SECONDS
 from ..notebook.attempt import NotebookAttempt
 from ..notebook.engine import NotebookManager, Stopped
 from ..notebook.output_file import NotebookFile
+from .disk_space import with_space
 from .plan import SweepPlan, code_indexes
 from .stage_client import StageClient
 
@@ -196,7 +199,7 @@ class StageRun(NotebookAttempt):
             raise Stopped  # the kernel was killed: that is no result of the cells
         found = self._outcome(error)
         if self.task.last or found.code is not CauseCode.SUCCEEDED:
-            self.conclude(found)
+            await with_space(self.stopping, partial(self.conclude, found))
         else:
             client.nb_man.settle()
         return found
@@ -280,20 +283,27 @@ class StageRun(NotebookAttempt):
     async def _open(self, client: StageClient, environment: Mapping[str, str]) -> None:
         variables = {**environment, REPORTS_VARIABLE: str(self.reports)}
         if self.task.last:
-            folder = self.files / files_name(self.task.trials[0])
-            folder.mkdir(exist_ok=True)
-            variables[OUTPUT_VARIABLE] = str(folder)
-        self.reports.unlink(missing_ok=True)
+            variables[OUTPUT_VARIABLE] = str(self._own_folder)
+        await with_space(self.stopping, self._prepare_files)
         parent = self.parent
         if parent is not None and parent.refused:
             raise ForkRefused(parent.refused)
         if parent is None or parent.stage_client is None:
             return await client.open({**os.environ, **variables})
-        if parent.reports.exists():
-            shutil.copyfile(parent.reports, self.reports)
         # Where no cell has seeded a generator, each branch has its own numbers.
         fresh = self.plan.is_unseeded(parent.task.after)
         await client.open_branch(parent.stage_client, variables, fresh=fresh)
+
+    @property
+    def _own_folder(self) -> Path:
+        return self.files / files_name(self.task.trials[0])
+
+    def _prepare_files(self) -> None:
+        if self.task.last:
+            self._own_folder.mkdir(exist_ok=True)
+        self.reports.unlink(missing_ok=True)
+        if self.parent is not None and self.parent.reports.exists():
+            shutil.copyfile(self.parent.reports, self.reports)
 
     async def _run_cells(self, client: StageClient) -> None:
         task = self.task

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from carrel.hub.attempts.trials import hand_over_trials, notebook_name, read_trials, stop_trial
 from carrel.hub.interfaces.backend import LaunchOrder
 from carrel.hub.records.requests import SweepOrder
 from carrel.hub.sweeps.space_syntax import space_from_json
 
+from ....docker_engine import unmount
 from ....fake_service import eventually
+from ....requirements import need
 from ...attempts import wait_for_end
 from ...conftest import Desk
 from ...notebooks import notebook, printed, read, statuses
@@ -99,6 +107,46 @@ def test_the_kernel_of_a_trial_that_dies_is_reported_with_its_signal(desk: Desk)
     assert states(order) == {1: "failed", 2: "succeeded"}
     assert "kernel died in cell 3" in desk.service.ended["message"]
     assert "SIGKILL" in desk.service.ended["message"]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk of its own, on which an attempt can have its folder."""
+    need("docker", os.geteuid() == 0 and shutil.which("mount"), "a small disk needs root")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False
+    )
+    need("docker", mounted.returncode == 0, "a small disk cannot be mounted here")
+    yield folder
+    unmount(folder)
+
+
+def test_a_full_disk_ends_no_trial(disk: Path, desk: Desk) -> None:
+    # The log has begun: what is left of its first block is enough for a line.
+    waits = (
+        "import time, pathlib\nflag = pathlib.Path(f'flag-{lr}'); print('begins')\n"
+        "while not flag.exists(): time.sleep(0.05)\nprint(lr)"
+    )
+    nb = notebook(waits, parameters="lr = 0")
+    order = sweep(desk, desk.order(nb), space={"grid": {"lr": [1, 2, 3]}})
+    order = replace(order, folder=disk / "attempt")
+    order.folder.mkdir()
+    handle = desk.backend.start(order)
+    eventually(lambda: "begins" in log(order))
+    with (disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(bytes(4096)):
+            pass
+    (order.home / "flag-1").touch()
+    (order.home / "flag-2").touch()
+    eventually(lambda: "the disk is full: the sweep waits for space" in log(order))
+    assert states(order) == {1: "running"}
+    (disk / "filler").unlink()
+    eventually(lambda: states(order) == {1: "succeeded", 2: "succeeded", 3: "running"})
+    (order.home / "flag-3").touch()
+    assert wait_for_end(desk, order, handle) == 0
+    assert [printed(trial(order, n)) for n in (1, 2, 3)] == [f"begins\n{n}\n" for n in (1, 2, 3)]
 
 
 def test_a_kernel_with_threads_of_its_own_is_not_forked(desk: Desk) -> None:
