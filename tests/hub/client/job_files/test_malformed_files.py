@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from carrel.hub.client.job_files import reader
 from carrel.hub.client.job_files.job_fields import job_fields
 from carrel.hub.client.job_files.yaml_source import MAX_FILE_BYTES, MalformedJobFile
+from carrel.hub.schemas import JobIn
 
+FOLDER = Path(__file__).parent / "golden"
+FILES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".expected")
 JOB = """\
 protocolVersion: 2
 name: job
@@ -204,3 +211,32 @@ def test_anchors_and_merged_mappings_are_values_like_others() -> None:
 def test_memory_of_a_manifest(memory: str, size: int) -> None:
     text = changed("1GiB", memory, MANIFEST)
     assert reader.read("manifest.yml", text.encode()).roles[0].memory_bytes == size
+
+
+edits = st.lists(
+    st.tuples(
+        st.integers(0, 10_000),
+        st.integers(0, 40),
+        st.sampled_from(
+            ["", "[]", "{}", "null", "-1", "x: ", "- ", "\n", "*values", '"', "<%", "9" * 20]
+        )
+        | st.text(max_size=5),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(st.sampled_from(FILES), edits)
+def test_an_edited_file_is_read_or_refused_with_a_line(
+    path: Path, changes: list[tuple[int, int, str]]
+) -> None:
+    text = path.read_text()
+    for at, removed, added in changes:
+        begin = at % len(text)
+        text = text[:begin] + added + text[begin + removed :]
+    try:
+        job = reader.read(path.name, text.encode("utf-8", "replace"))
+        JobIn.model_validate({"group": "-", **job_fields(path.name, job)})
+    except MalformedJobFile as refused:
+        assert 1 <= refused.line <= text.count("\n") + 2  # noqa: PT017  # either is right
