@@ -136,6 +136,7 @@ def unsaved_notebook(person: Person, path: Path) -> Notebook:
     return notebook
 
 
+@pytest.mark.slow  # tests/hub/controller/test_budget_enforcement.py has the rule without a browser
 @pytest.mark.browser
 def test_running_work_is_warned_saved_and_stopped_when_the_budget_ends(
     browser: Browser, site: Installation

@@ -19,5 +19,6 @@ def site(tmp_path: Path) -> Iterator[Installation]:
         yield made
 
 
+@pytest.mark.slow  # test_in_containers.py goes the same way
 def test_two_students_and_one_device(site: Installation) -> None:
     two_students_and_one_device(site, isolated=False, work=Work())
