@@ -21,9 +21,10 @@ from carrel.hub.inventory.pool import PoolQueries
 from carrel.hub.requests.amendments import Amendments
 from carrel.hub.requests.explanation import WaitExplanations
 from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.pipelines import PipelineQueries
 from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.scheduling.model.snapshot import Group
-from carrel.hub.schemas import ChangeIn, JobIn, QuoteIn, RequestOut, SessionIn
+from carrel.hub.schemas import ChangeIn, JobIn, PipelineOut, QuoteIn, RequestOut, SessionIn
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 
@@ -62,6 +63,9 @@ class Terminal:
 
     def request(self, request_id: str) -> RequestOut:
         return RequestQueries(self.world.context).request(STUDENT1, request_id)
+
+    def pipeline(self, request_id: str) -> PipelineOut:
+        return PipelineQueries(self.world.context).of(STUDENT1, request_id)
 
 
 @pytest.fixture
