@@ -94,6 +94,11 @@ def submit_command(
         return
     if dry_run:
         raise click.UsageError("--dry-run shows a job file: it needs --format.")
+    if path.suffix.lower() in {".yaml", ".yml"}:
+        raise click.UsageError(
+            f"{path} is not a notebook. For a job file of another platform, add --format openpai "
+            "or --format ffdl."
+        )
     what = notebook_fields(path, parameters, raw, results=results, output=output, kernel=kernel)
     send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)
 

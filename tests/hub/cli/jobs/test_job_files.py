@@ -203,6 +203,7 @@ def test_a_manifest_needs_the_files_beside_it(service: FakeService, carrel: Carr
     ("arguments", "message"),
     [
         (["submit", "job.yaml", "--dry-run"], "it needs --format"),
+        (["submit", "job.yaml"], "add --format openpai or --format ffdl"),
         (["submit", "--format", "openpai", "job.yaml", "--devices", "1"], "omit --devices"),
         (["submit", "--format", "openpai", "job.yaml", "-p", "x", "1"], "Options of notebooks"),
         (["submit", "--format", "openpai", "--roles", "x.toml"], "either FILE or --roles"),
