@@ -21,6 +21,7 @@ from .grading_runs.gradebook_overview import GradebookOverview
 from .grading_runs.service import GradingService
 from .manual_grading.service import ManualGradingService
 from .model.interfaces import Blobs, CourseStore
+from .prefixes.service import PrefixService
 from .regrades.service import RegradeService
 from .roster.access import CourseAccess
 from .roster.class_list import ClassList
@@ -55,6 +56,7 @@ class CourseServices:
     delivery: FeedbackDelivery
     regrades: RegradeService
     folders: CourseFolders
+    prefixes: PrefixService
 
     @classmethod
     def build(
@@ -68,6 +70,7 @@ class CourseServices:
         owner: Owner | None = None,
         accounts: Accounts | None = None,
         gradebooks: OpenCourseBook | None = None,
+        prefixes: Path | None = None,
     ) -> CourseServices:
         """Connect the services.
 
@@ -77,19 +80,23 @@ class CourseServices:
             owner: the account that sessions run as, where that is not the service's.
             accounts: Carrel's own accounts; None where the site uses another authenticator.
             gradebooks: opens the gradebook of a course; None where nothing is graded.
+            prefixes: the folder of saved variables; None where jobs share no cells.
         """
         access, class_list = CourseAccess(context, store), ClassList(context, store)
         missing_accounts = MissingAccounts(access, class_list, accounts)
         roster = RosterService(access, class_list, missing_accounts)
         grading = GradingService(access, class_list, blobs, root)
         delivery = FeedbackDelivery(access, blobs)
+        shared = PrefixService(access, blobs, prefixes, root, owner)
+        if prefixes is not None:
+            context.prefixes.provider = shared
         return cls(
             access=access,
             class_list=class_list,
             administration=CourseAdministration(access, class_list, roster),
             roster=roster,
             missing_accounts=missing_accounts,
-            assignments=AssignmentService(access, blobs, sandboxes),
+            assignments=AssignmentService(access, blobs, sandboxes, shared),
             overview=AssignmentOverview(access, delivery),
             deadlines=DeadlineService(access, class_list),
             submissions=SubmissionService(access, class_list, blobs),
@@ -103,4 +110,5 @@ class CourseServices:
             gradebook=GradebookOverview(class_list, grading),
             regrades=RegradeService(access, delivery),
             folders=CourseFolders(access, blobs, root, owner),
+            prefixes=shared,
         )

@@ -113,6 +113,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         owner=homes.owner,
         accounts=accounts,
         gradebooks=partial(gradebook_plugins.load_gradebook, state, settings),
+        prefixes=state.prefixes,
     )
 
     backups = BackgroundBackups(state, settings, store, clock)

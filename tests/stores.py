@@ -56,6 +56,7 @@ def new_courses(
         accounts=accounts,
         root=root,
         gradebooks=None if root is None else gradebooks_in(root),
+        prefixes=None if root is None else root.with_name("prefixes"),
     )
 
 

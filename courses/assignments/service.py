@@ -17,6 +17,7 @@ from ..files.bundle import FileBundle
 from ..files.transfer import bundle_of_body, content_out, contents, ref_out, store_bundle
 from ..model.interfaces import Blobs
 from ..model.records import Assignment, CourseRole, Fetched, FileRef, ReleasedVersion
+from ..prefixes.service import PrefixService
 from ..releases.graded_cells import report
 from ..releases.release import PreparedRelease, check_assignment_name, prepare_release
 from ..roster.access import GRADERS, TEACHERS, CourseAccess, check_not_archived
@@ -27,11 +28,13 @@ from ..sandbox.interface import SandboxFactory
 class AssignmentService:
     """Attributes:
     sandboxes: in which a release is checked before students get it; None to check nothing.
+    prefixes: computes the prefix of a new version, where that is switched on.
     """
 
     access: CourseAccess
     blobs: Blobs
     sandboxes: SandboxFactory | None = None
+    prefixes: PrefixService | None = None
 
     def release(
         self,
@@ -83,7 +86,8 @@ class AssignmentService:
         made = store.release(
             assignment, made, change=self._release_entry(who, before, assignment, made)
         )
-        return self._released(assignment, made, warnings)
+        why_not = self.prefixes.released(course, name) if self.prefixes is not None else ""
+        return self._released(assignment, made, [*warnings, why_not] if why_not else warnings)
 
     def released(self, who: Identity, course: str, name: str) -> ReleasedOut:
         """The newest version, with the report of its check. For teachers and graders.

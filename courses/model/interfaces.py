@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO, Protocol
 
 from ...hub.records.audit import AuditEntry
+from .prefixes import PrefixStore
 from .records import (
     Assignment,
     Course,
@@ -24,7 +25,14 @@ from .records import (
 
 
 class CourseStore(Protocol):
-    """Stores courses. Each method is one transaction; ``change`` goes to the audit log."""
+    """Stores courses. Each method is one transaction; ``change`` goes to the audit log.
+
+    Attributes:
+        prefixes: of the same database.
+    """
+
+    @property
+    def prefixes(self) -> PrefixStore: ...
 
     # -- courses and their people ---------------------------------------------------------
 

@@ -31,6 +31,7 @@ from ..model.records import (
 )
 from . import regrades, rows
 from .not_found import no_assignment, no_course, no_released_version, no_run, no_submission
+from .prefixes import SqlPrefixStore
 
 
 class SqlCourseStore:
@@ -40,6 +41,7 @@ class SqlCourseStore:
         self._read = transactions.read
         self._read_once = transactions.read_once
         self._write = transactions.write
+        self.prefixes = SqlPrefixStore(transactions)
 
     # -- courses and their people ---------------------------------------------------------
 

@@ -249,6 +249,17 @@ class Snapshots:
                 os.unlink(os.path.join(self.folder, found))
 
     def _pickle(self, file: Any, value: object) -> None:
+        self.dump(file, value, limit=self.limit)
+
+    def dump(
+        self, file: Any, value: object, *, limit: int, visit: Any = None, reduce: Any = None
+    ) -> None:
+        """Pickle a value of the notebook.
+
+        Args:
+            visit: called with each object.
+            reduce: returns how an object is pickled, as ``__reduce__`` does; None: as usual.
+        """
         space = self._shell.user_ns
         pickler_class: Any = pickle.Pickler
         with contextlib.suppress(ImportError):
@@ -256,13 +267,36 @@ class Snapshots:
 
         class Pickler(pickler_class):  # type: ignore[misc]  # found at run time
             def persistent_id(self, found: object) -> str | None:
-                return "variables" if found is space else None
+                if found is space:
+                    return "variables"
+                if visit is not None:
+                    visit(found)
+                return None
 
-        pickler = Pickler(_Bounded(file, self.limit), protocol=pickle.HIGHEST_PROTOCOL)
+            def reducer_override(self, found: object) -> Any:
+                made = None if reduce is None else reduce(found)
+                if made is not None:
+                    return made
+                usual = getattr(super(), "reducer_override", None)
+                return NotImplemented if usual is None else usual(found)
+
+        pickler = Pickler(_Bounded(file, limit), protocol=pickle.HIGHEST_PROTOCOL)
         if hasattr(pickler, "globals_ref"):
             # Functions of the notebook refer to its variables, not to a copy of them.
             pickler.globals_ref[id(space)] = space
         pickler.dump(value)
+
+    def unpickled(self, file: Any) -> Any:
+        """Return what ``dump`` has written."""
+        return _unpickled(file, self._shell.user_ns)
+
+    def random_states(self) -> dict[str, Any]:
+        """Return the states of the random generators that are loaded."""
+        return _random_states()
+
+    def set_random_states(self, states: dict[str, Any]) -> None:
+        """Set the states of some or all random generators."""
+        _set_random_states(states)
 
 
 def _remove(path: str) -> None:
@@ -295,7 +329,8 @@ def _random_states() -> dict[str, Any]:
 
 
 def _set_random_states(states: dict[str, Any]) -> None:
-    importlib.import_module("random").setstate(states["random"])
+    if "random" in states:
+        importlib.import_module("random").setstate(states["random"])
     if "numpy" in states:
         importlib.import_module("numpy.random").set_state(states["numpy"])
     if "torch" in states:

@@ -174,6 +174,8 @@ class Client:
     assignments = _blocking(AsyncClient.assignments)
     release = _blocking(AsyncClient.release)
     withdraw_assignment = _blocking(AsyncClient.withdraw_assignment)
+    prefix = _blocking(AsyncClient.prefix)
+    set_prefix = _blocking(AsyncClient.set_prefix)
     fetch_assignment = _blocking(AsyncClient.fetch_assignment)
     feedback = _blocking(AsyncClient.feedback)
     grant_extension = _blocking(AsyncClient.grant_extension)

@@ -88,6 +88,11 @@ class StateFolder:
         return self.courses / ".blobs"
 
     @property
+    def prefixes(self) -> Path:
+        """Variables of given cells that jobs begin with; all of it can be computed again."""
+        return self.root / "prefixes"
+
+    @property
     def outputs(self) -> Path:
         return self.root / "outputs"
 

@@ -85,11 +85,14 @@ class JobController:
                     hand_over_trials(finished, folder)
                 except OSError as error:  # such as a link in the place of a folder
                     log.warning("%s: trials are not taken over: %s", lease.id, error)
-        earlier = latest_snapshot(c, request, before=lease.epoch) if job.sweep is None else None
+        whole = job.sweep is not None or job.computes_prefix
+        earlier = None if whole else latest_snapshot(c, request, before=lease.epoch)
         if earlier is not None:
             snapshots.hand_over(earlier, folder)
             if earlier.folder.parent == folder.parent:
                 job = replace(job, from_cell=0)  # an attempt of its own has got further
+        else:
+            c.prefixes.offer(request, lease, folder)
         return LaunchOrder(
             lease_id=lease.id,
             request_id=request.id,

@@ -43,6 +43,7 @@ class AuditAction(StrEnum):
     ROSTER_SET = "roster set"
     ASSIGNMENT_SET = "assignment set"
     ASSIGNMENT_RELEASE = "assignment release"
+    PREFIX_SET = "prefix set"
     SUBMISSION_CHOOSE = "submission choose"
     GRADE = "grade"
     POINTS_SET = "points set"

@@ -114,6 +114,7 @@ RELATED: Mapping[AuditAction, frozenset[AuditAction]] = MappingProxyType(
         AuditAction.ROLE_SET: _MEMBERS | {AuditAction.ROLE_SET, AuditAction.ACCOUNT_REMOVE},
         AuditAction.ROSTER_SET: _MEMBERS | {AuditAction.ROSTER_SET, AuditAction.TEACHERS_SET},
         AuditAction.EXTEND: _ASSIGNMENT | {AuditAction.EXTEND},
+        AuditAction.PREFIX_SET: _ASSIGNMENT | {AuditAction.PREFIX_SET},
     }
 )
 """The changes that may be about the same thing as a change. Others are not checked."""

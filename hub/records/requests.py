@@ -132,6 +132,8 @@ class JobSpec:
         gang: its members, if it has several; ``command`` is then that of the first role that must
             succeed.
         sweep: its trials, if the notebook runs once for each set of parameters.
+        computes_prefix: whether it saves its variables for jobs that begin with the same cells: a
+            job of a course, of the given cells of an assignment.
     """
 
     notebook_name: str
@@ -152,6 +154,7 @@ class JobSpec:
     results: tuple[ResultParameter, ...] = ()
     gang: JobGang | None = None
     sweep: SweepOrder | None = None
+    computes_prefix: bool = False
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""

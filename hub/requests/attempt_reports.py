@@ -117,6 +117,9 @@ class AttemptReports:
             c.progress.add(event)
         # Also known events: a service that was killed may not have acted on them.
         for report in events:
+            if report.kind == "prefix":
+                lease = c.store.lease(lease_id)
+                c.prefixes.used(lease.request_id, lease.epoch)
             if report.kind == "ended":
                 request = c.store.request(c.store.lease(lease_id).request_id)
                 target, cause = termination.by_runner(report.data, request.notice)

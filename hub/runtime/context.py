@@ -13,6 +13,7 @@ from .kernel_reports import KernelReports
 from .notifier import ChangeNotifier
 from .pending_server_starts import PendingServerStarts
 from .plan_cache import PlanCache
+from .prefix_offers import PrefixOffers
 from .progress_cache import ProgressCache
 from .spawner_listeners import SpawnerListeners
 
@@ -39,3 +40,4 @@ class Context:
     spawner_listeners: SpawnerListeners = field(default_factory=SpawnerListeners)
     pending_server_starts: PendingServerStarts = field(default_factory=PendingServerStarts)
     kernel_reports: KernelReports = field(default_factory=KernelReports)
+    prefixes: PrefixOffers = field(default_factory=PrefixOffers)

@@ -356,3 +356,48 @@ class AssignmentOut(Out):
 
 class AssignmentsOut(Out):
     assignments: list[AssignmentOut]
+
+
+class PrefixIn(In):
+    """Whether jobs may begin with the prefix of an assignment.
+
+    ``devices`` is how many the jobs have that may; omitted, as many as for grading a submission.
+    """
+
+    on: bool
+    devices: int | None = Field(default=None, ge=0, le=LARGEST)
+
+
+class PrefixNotebookOut(Out):
+    """The prefix of a notebook.
+
+    ``state`` is computing, ready, or none with the reason in ``why_not``; ``request`` is the job
+    that computes it, and ``seconds`` the run time of the cells that other jobs do not run.
+    """
+
+    notebook: str
+    request: str
+    state: str
+    seconds: float
+    why_not: str = ""
+
+
+class PrefixOut(Out):
+    """The prefix of an assignment, and what ``jobs`` jobs have saved with it.
+
+    ``seconds`` is the run time of the cells that they did not run; ``device_seconds`` is multiplied
+    by the devices that each of them had.
+    """
+
+    course: str
+    assignment: str
+    on: bool
+    devices: int
+    notebooks: list[PrefixNotebookOut]
+    jobs: int
+    seconds: float
+    device_seconds: float
+
+
+class PrefixesOut(Out):
+    prefixes: list[PrefixOut]

@@ -60,6 +60,7 @@ def build_site(
     root: Path | None = None,
     owner: Owner | None = None,
     accounts: Accounts | None = None,
+    prefixes: Path | None = None,
 ) -> CourseSite:
     clock, hub, backend = Clock(START), FakeHub(), FakeBackend()
     hub.people.add("gus")
@@ -73,6 +74,7 @@ def build_site(
         owner=owner,
         accounts=accounts,
         gradebooks=None if root is None else gradebooks_in(root),
+        prefixes=prefixes,
     )
     return CourseSite(services, clock, hub, backend)
 

@@ -18,6 +18,7 @@ from ..common.notes import confirmed, note
 from ..common.terminal import plain
 from .check import CHECKING_COMMANDS
 from .grading import GRADING_COMMANDS
+from .prefix import prefix_command
 from .regrades import REGRADE_COMMANDS
 from .student import STUDENTS_COMMANDS
 from .teacher import TEACHING_COMMANDS, say
@@ -345,6 +346,7 @@ def _print_created(course: CourseOut, *, as_json: bool) -> None:
 
 for _command in (
     *TEACHING_COMMANDS,
+    prefix_command,
     *GRADING_COMMANDS,
     *STUDENTS_COMMANDS,
     *CHECKING_COMMANDS,

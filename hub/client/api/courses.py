@@ -27,6 +27,8 @@ from ...schemas.courses import (
     OutageIn,
     OutageOut,
     OutagesOut,
+    PrefixIn,
+    PrefixOut,
     ReceiptOut,
     ReceiptsOut,
     ReleasedOut,
@@ -132,6 +134,15 @@ class CourseCalls(Connection):
         """Hide an assignment from students. Safe to repeat."""
         path = f"{_assignment(course, assignment)}/release"
         await self._transport.send(Call(method="DELETE", path=path))
+
+    async def prefix(self, course: str, assignment: str) -> PrefixOut:
+        """Return the prefix of an assignment, and what jobs have saved with it."""
+        return await self._get(f"{_assignment(course, assignment)}/prefix", PrefixOut)
+
+    async def set_prefix(self, course: str, assignment: str, body: PrefixIn) -> PrefixOut:
+        """Switch the prefix of an assignment on or off. Safe to repeat."""
+        path = f"{_assignment(course, assignment)}/prefix"
+        return await self._send_body("PUT", path, PrefixOut, body)
 
     async def fetch_assignment(
         self, course: str, assignment: str, *, version: int | None = None

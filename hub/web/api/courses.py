@@ -23,6 +23,8 @@ from ...schemas.courses import (
     NewAccountsOut,
     OutageIn,
     OutagesOut,
+    PrefixIn,
+    PrefixOut,
     ReceiptOut,
     ReceiptsOut,
     ReleasedOut,
@@ -194,6 +196,34 @@ def release(
 def withdraw(web: Carrel, who: Writer, course: CourseName, assignment: AssignmentName) -> None:
     """For teachers: students no longer see it. Submissions are kept; a release shows it again."""
     web.courses.assignments.withdraw(who, course, assignment)
+
+
+@router.get(
+    "/courses/{course}/assignments/{assignment}/prefix", summary="The prefix of an assignment"
+)
+def prefix(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> PrefixOut:
+    """For teachers and graders: given cells that run once for all members, and what that saved."""
+    return web.courses.prefixes.show(who, course, assignment)
+
+
+@router.put(
+    "/courses/{course}/assignments/{assignment}/prefix",
+    summary="Switch the prefix of an assignment on or off",
+    openapi_extra=body_of(PrefixIn),
+)
+def set_prefix(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[PrefixIn, Depends(json_body(PrefixIn))],
+) -> PrefixOut:
+    """For teachers: submits a job of the course that runs the given cells.
+
+    Jobs of the course that begin with the same cells, on as many devices and in the same image, get
+    a copy of its variables. One that has failed is tried again.
+    """
+    return web.courses.prefixes.switch(who, course, assignment, body)
 
 
 @router.get("/courses/{course}/assignments/{assignment}/hand-out", summary="Fetch an assignment")

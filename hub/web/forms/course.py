@@ -24,6 +24,7 @@ from ...schemas.courses import (
     ExtensionIn,
     FileIn,
     OutageIn,
+    PrefixIn,
     ReleaseIn,
 )
 from ...schemas.names import USER_LENGTH
@@ -183,6 +184,14 @@ class ReleaseForm:
             devices=read(parsers.devices, self.devices or "0", "devices"),
             seconds=read(parsers.seconds, self.time, "time"),
         )
+
+
+def prefix_body(fields: Mapping[str, str]) -> PrefixIn:
+    """Return the body that switches a prefix on or off. Raises InvalidInput with the field."""
+    if fields.get("on") != "yes":
+        return PrefixIn(on=False)
+    devices = read(parsers.devices, fields.get("devices", "")[:20] or "0", "devices")
+    return _valid(PrefixIn, on=True, devices=devices)
 
 
 def clock_text(at: float, zone: str) -> str:

@@ -85,6 +85,10 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"person": "ada", "seconds": 172800, "why": "ill"},
         }
     },
+    "PrefixIn": {
+        "on": {"summary": "For jobs with one device", "value": {"on": True, "devices": 1}},
+        "off": {"summary": "Switch it off", "value": {"on": False}},
+    },
     "OutageIn": {
         "all": {
             "summary": "Three hours, for all courses",

@@ -38,6 +38,7 @@ from ..attempt.progress import step_of_bar
 from ..attempt.text import left_out, storable, utf8_size
 from ..kernels import kernel_side
 from ..kernels.start import START_TIMEOUT_SECONDS, KernelStart
+from . import class_prefix
 from .output_file import NotebookFile
 from .resume import ResumePoint, adopt_continuation, resume_point
 from .state import NotebookState
@@ -155,8 +156,14 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         attempt.report_step()
         attempt.reporter.settle()
 
-    def cell_resumed(self, cell: NotebookNode, index: int, before: NotebookNode | None) -> None:
-        """Take over what an earlier attempt has shown, without executing the cell."""
+    def cell_resumed(
+        self, cell: NotebookNode, index: int, before: NotebookNode | None, origin: str = ""
+    ) -> None:
+        """Take over what an earlier attempt has shown, without executing the cell.
+
+        Args:
+            origin: the assignment from whose prefix it comes; empty for an earlier attempt.
+        """
         if before is not None and before.source == cell.source:
             cell.outputs = before.get("outputs", [])
             cell.execution_count = before.get("execution_count")
@@ -165,7 +172,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
             cell.metadata.papermill.update({name: old[name] for name in times if name in old})
         cell.metadata.papermill["status"] = self.COMPLETED
         cell.metadata.papermill["exception"] = False
-        cell.metadata["carrel"] = {"resumed": True}
+        cell.metadata["carrel"] = {"prefix": origin} if origin else {"resumed": True}
         if index in self.numbers:
             self.done += 1
         self.nb.metadata.carrel["done"] = self.done
@@ -203,6 +210,7 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
 
     nb_man: NotebookManager
     clear_before_next_output: bool
+    prefix: class_prefix.WithoutPrefix
 
     def handle_raw_output(self, text: str) -> None:
         self.nb_man.attempt.log.write(text)
@@ -221,7 +229,9 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
         attempt.ready = True
         self._bound_kernel()
         try:
-            self._execute_from(self._resume())
+            start = self._resume()
+            self.prefix = class_prefix.of(self) if start == 0 else class_prefix.WithoutPrefix()
+            self._execute_from(start)
         finally:
             self._await_snapshot()
         self.nb_man.settle()
@@ -229,6 +239,8 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
     def _execute_from(self, start: int) -> None:
         attempt, last = self.nb_man.attempt, None
         for index, cell in enumerate(self.nb.cells):
+            if index == self.prefix.first and start <= index:
+                start = self.prefix.restore()
             if index < start:
                 continue
             if attempt.stopping.is_set():
@@ -242,6 +254,7 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
                 if last is not None:
                     self._save_variables_now(last)
                 raise Halted
+            self.prefix.before(index)
             self.nb_man.cell_start(cell, cell_index=index)
             try:
                 self.execute_cell(cell, index)
@@ -251,6 +264,7 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
             self.nb_man.cell_complete(cell, cell_index=index)
             if attempt.failure is not None:
                 break
+            self.prefix.after(index, cell)
             self._save_variables(cell, index)
             last = index
 
@@ -259,7 +273,7 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
     def _resume(self) -> int:
         """Load what an earlier attempt has saved; return the index of the first cell to execute."""
         attempt, manager = self.nb_man.attempt, self.nb_man
-        self._install(snapshot_side, str(attempt.folder))
+        self.install(snapshot_side, str(attempt.folder))
         point: ResumePoint | str = adopt_continuation(attempt.order, attempt.folder)
         point = point or resume_point(
             attempt.folder, self.nb, manager.numbers, attempt.order.job.from_cell
@@ -291,12 +305,12 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
 
     async def _load(self, pickle: str) -> str:
         """Load a snapshot in the kernel; return the problem, or nothing."""
-        answer = await self._evaluate(f"get_ipython().kernel.carrel_snapshots.load({pickle!r})")
+        answer = await self.evaluate(f"get_ipython().kernel.carrel_snapshots.load({pickle!r})")
         if answer.get("status") != "ok":
             return str(answer.get("evalue", "the kernel cannot load it"))
         return text_of_value(answer)
 
-    async def _evaluate(self, expression: str) -> dict[str, Any]:
+    async def evaluate(self, expression: str) -> dict[str, Any]:
         """Return the kernel's answer to an expression: with its value, or the error."""
         assert self.kc is not None
         request = self.kc.execute(
@@ -305,6 +319,11 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
         reply = await self._async_poll_shell(request)
         answer: dict[str, Any] = reply["content"].get("user_expressions", {}).get("value", {})
         return answer
+
+    @staticmethod
+    def value_of(answer: Mapping[str, Any]) -> str:
+        """Return the value of an evaluated expression, as text."""
+        return text_of_value(answer)
 
     async def _async_poll_shell(self, request: str) -> dict[str, Any]:
         assert self.kc is not None
@@ -348,9 +367,9 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
     def _bound_kernel(self) -> None:
         """Install message limits in a Python kernel."""
         limits = self.nb_man.attempt.order.limits
-        self._install(kernel_side, limits.message, limits.item)
+        self.install(kernel_side, limits.message, limits.item)
 
-    def _install(self, module: ModuleType, *arguments: object) -> None:
+    def install(self, module: ModuleType, *arguments: object) -> None:
         """Execute a module in the kernel and call its ``install``, without waiting for a reply."""
         if not getattr(self.km, "ipykernel", False):
             return

@@ -38,7 +38,7 @@ class StageClient(NotebookClient):
             os.close(outer)
             self._raw_output = drain(inner, self.handle_raw_output)
         await self._connect_to_kernel()
-        self._install(branch_side)  # before a cell starts threads that a fork would miss
+        self.install(branch_side)  # before a cell starts threads that a fork would miss
 
     async def open_branch(
         self, parent: StageClient, environment: Mapping[str, str], *, fresh: bool
@@ -116,7 +116,7 @@ class StageClient(NotebookClient):
     async def _value(self, expression: str) -> str:
         """Return the text of an expression. Raises ForkRefused if it raises an error."""
         async with self._evaluation:
-            answer = await self._evaluate(expression)
+            answer = await self.evaluate(expression)
         if answer.get("status") != "ok":
             raise ForkRefused(str(answer.get("evalue", "the kernel does not answer")))
         return text_of_value(answer)

@@ -221,3 +221,56 @@ outages = Table(
     Column("recorded_by", String, nullable=False),
     CheckConstraint("ends_at > starts_at", name="span"),
 )
+
+# Assignments whose jobs may begin with a prefix: a row for each that is switched on.
+prefix_switches = Table(
+    "prefix_switches",
+    metadata,
+    Column("course", String, primary_key=True),
+    Column("assignment", String, primary_key=True),
+    Column("devices", Integer, nullable=False),
+    Column("by", String, nullable=False),
+    Column("at", Double, nullable=False),
+    _of_an_assignment(),
+)
+
+prefixes = Table(
+    "prefixes",
+    metadata,
+    # Id of the job that computes it.
+    Column("request", String, primary_key=True),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("notebook", String, nullable=False),
+    Column("key", String, nullable=False),
+    Column("planned", Integer, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("image", String, nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("submitted_at", Double, nullable=False),
+    Column("models", JSON, nullable=False),
+    Column("kept", Boolean, nullable=False),
+    Column("first", Integer, nullable=False),
+    Column("cells", Integer, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("why_not", Text, nullable=False),
+    _of_an_assignment(),
+    Index("prefixes_of_assignment", "course", "assignment"),
+)
+
+# One row for each attempt that got a copy of a prefix. It may outlive the prefix and the request.
+prefix_uses = Table(
+    "prefix_uses",
+    metadata,
+    Column("request", String, primary_key=True),
+    Column("epoch", Integer, primary_key=True),
+    Column("prefix", String, nullable=False),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("offered_at", Double, nullable=False),
+    Column("used_at", Double),
+    _of_an_assignment(),
+    Index("prefix_uses_of_course", "course", "assignment"),
+)

@@ -95,6 +95,7 @@ def _overview(
         version=version,
         course=web.courses.administration.show(who, course),
         assignments=web.courses.overview.assignments(who, course).assignments,
+        prefixes=web.courses.prefixes.course(who, course).prefixes,
         sections=by_section(here),
         students=[each for each in here if each.role == "student"],
         left=len(members) - len(here),

@@ -223,6 +223,9 @@ def a_student_asks_and_the_teacher_answers(course: Carrel) -> None:
         "student,name,section,ps1,total,max_total\nstudent1,Ada L.,blue,,0.0,0.0\n"
     )
     assert re.search(r"student1 +not graded +0", course(TEACHER, "gradebook").output)
+    off = "The prefix of ps1 is off.\n"
+    assert [course(TEACHER, "prefix", "ps1", *more).output for more in ((), ("off",))] == [off, off]
+    assert "can run once for all members" in course(TEACHER, "prefix", "ps1", "on").stderr
     assert course(TEACHER, "withdraw", "ps1").output == "Students no longer see ps1 of cs101.\n"
     assert "has no assignment ps1" in course(STUDENT1, "fetch", "ps1", "--course", "cs101").stderr
 

@@ -376,6 +376,15 @@ EDITS = [
         who=TEACHER,
     ),
     Edit(
+        route="course/{course}/release/prefix",
+        page=f"{RELEASE}?assignment=ps1",
+        to=f"{RELEASE}/prefix",
+        fields={"assignment": "ps1", "on": "yes", "devices": "0"},
+        theirs=post("courses/cs101/assignments/ps1/release", TEACHER, due=DUE, files=[]),
+        says="assignment release of cs101/ps1 by teacher",
+        who=TEACHER,
+    ),
+    Edit(
         route="course/{course}/grading/{assignment}/manual/{number}",
         page=f"{GRADING}/manual/{NUMBER}",
         fields={"notebook": "ps1", "cell": "test-answer", "points": "0"},

@@ -13,7 +13,9 @@ from markupsafe import escape
 
 from carrel.courses.files.bundle import FileBundle
 from carrel.courses.files.transfer import store_bundle
+from carrel.courses.model.prefixes import PrefixOffer
 from carrel.courses.model.records import NewSubmission
+from carrel.hub.errors import OverMaximum
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.web import TokenHolder
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
@@ -472,3 +474,49 @@ def test_a_release_is_withdrawn_and_shown_again(course: Site) -> None:
     assert course.api(TEACHER).delete(f"{PS1}/release").status_code == 204
     assert course.page(STUDENT1).get(mine).status_code == 404
     assert course.api(TEACHER).delete(f"{PS1}9/release").status_code == 404
+
+
+def test_a_prefix_is_switched_on_and_the_course_shows_what_it_has_saved(course: Site) -> None:
+    given = {
+        "cells": [
+            {"cell_type": "code", "id": "a", "metadata": {}, "source": "x = 1", "outputs": []}
+            | {"execution_count": None}
+        ],
+        "metadata": KERNEL,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    files = [notebook(content=json.dumps(given).encode())]
+    shown(send(course, RELEASE, **FORM, files=files, ungraded="yes"))
+    page = f"{RELEASE}?assignment=ps2"
+    assert 'id="prefix-on"' in shown(course.page(TEACHER).get(page))
+    fields = {"assignment": "ps2", "on": "yes", "devices": "99"}
+    refused = shown(send(course, f"{RELEASE}/prefix", **fields), OverMaximum.http_status)
+    assert "cs101 never has 99 devices" in refused
+    done = send(course, f"{RELEASE}/prefix", **{**fields, "devices": "1"})
+    assert (done.status_code, done.headers["location"]) == (303, f"{page}#prefix-title")
+    found = shown(course.page(TEACHER).get(page))
+    assert "is computed by" in found
+    assert 'id="prefix-off"' in found
+    assert "has saved nothing yet" in shown(course.page(TEACHER).get(TEACH))
+
+    courses = course.world.web.courses
+    offer = PrefixOffer(
+        request="j-1",
+        epoch=1,
+        prefix="j-0",
+        course="cs101",
+        assignment="ps2",
+        seconds=3600.0,
+        devices=2,
+        offered_at=0.0,
+    )
+    courses.access.store.prefixes.add_offer(offer)
+    courses.prefixes.used("j-1", 1)
+    text = re.sub("<[^>]*>", "", shown(course.page(TEACHER).get(TEACH)))
+    assert "Device-hours saved by the prefix of ps2: 2.0, 1 job." in text
+    shared = course.api(TEACHER).get(f"{API}/courses/cs101/assignments/ps2/prefix").json()
+    assert (shared["on"], shared["jobs"], shared["device_seconds"]) == (True, 1, 7200.0)
+    off = {"assignment": "ps2"}
+    assert send(course, f"{RELEASE}/prefix", **off).status_code == 303
+    assert 'id="prefix-on"' in shown(course.page(TEACHER).get(page))

@@ -1,0 +1,234 @@
+"""Who switches a prefix on, what computes it, and which jobs begin with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from carrel.courses.prefixes.attempt_files import read_header
+from carrel.hub.attempts.journal import Journal
+from carrel.hub.controller.jobs import JobController
+from carrel.hub.errors import Forbidden, InvalidInput
+from carrel.hub.records.identity import Identity
+from carrel.hub.records.leases import LeaseRecord
+from carrel.hub.records.requests import Cause, CauseCode, RequestRecord
+from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas import JobIn
+from carrel.hub.schemas.courses import PrefixIn, PrefixOut
+from carrel.hub.transitions import lifecycle
+
+from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
+from .. import course_site
+from ..course_site import CourseSite, files
+from ..prefix_notebooks import ANSWER, text
+
+ON, OFF = PrefixIn(on=True), PrefixIn(on=False)
+GIVEN = ("import pandas as pd\nframe = pd.read_csv('data.csv')", "rows = list(frame)")
+NOTEBOOK = text(*GIVEN, ("answer = 0", ANSWER))
+SECONDS = 60.0
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> CourseSite:
+    made = course_site.build_site(tmp_path, prefixes=tmp_path / "prefixes")
+    made.create(students="student,name\nstudent1,Ada\nstudent2,Ben\n")
+    release(made, NOTEBOOK)
+    return made
+
+
+def release(site: CourseSite, notebook: str, data: bytes = b"a,b\n1,2\n") -> None:
+    content = files({"ps1.ipynb": notebook.encode(), "data.csv": data})
+    site.release(files=content, ungraded=True)
+
+
+def switch(site: CourseSite, body: PrefixIn, who: Identity = TEACHER) -> PrefixOut:
+    return site.services.prefixes.switch(who, "cs101", "ps1", body)
+
+
+def shown(site: CourseSite) -> PrefixOut:
+    return site.services.prefixes.show(TEACHER, "cs101", "ps1")
+
+
+def request(site: CourseSite, request_id: str) -> RequestRecord:
+    return site.services.access.context.store.request(request_id)
+
+
+def submitted(
+    site: CourseSite, who: Identity, notebook: str = NOTEBOOK, **more: object
+) -> RequestRecord:
+    body = {
+        "group": "cs101",
+        "notebook": {"name": "ps1.ipynb", "content": notebook},
+        "devices": 0,
+        "seconds": 600,
+    } | more
+    made = JobService(site.services.access.context).submit(who, JobIn.model_validate(body))
+    return request(site, made.id)
+
+
+def started(site: CourseSite, request_id: str, devices: tuple[str, ...] = ()) -> LeaseRecord:
+    context = site.services.access.context
+    starts = [Start(request_id=request_id, devices=devices)]
+    (lease,) = context.store.grant(starts, now=site.clock(), lease_seconds=60.0)
+    JobController(context).start(lease, request(site, request_id))
+    return lease
+
+
+def folder_of(site: CourseSite, lease: LeaseRecord) -> Path:
+    return site.services.access.context.files.attempt_folder(lease.request_id, lease.epoch)
+
+
+def compute(site: CourseSite, request_id: str, *, saves: bool = True) -> None:
+    """Let the computation of the course end, as its runner would."""
+    context = site.services.access.context
+    order = request(site, request_id)
+    lease = started(site, request_id, tuple(f"SIM-{n}" for n in range(order.devices)))
+    folder = folder_of(site, lease)
+    if saves:
+        (folder / "prefix.pkl").write_bytes(b"variables")
+        (folder / "output.ipynb").write_text(NOTEBOOK)
+        header = {
+            "first": 1,
+            "cells": 3,
+            "seconds": SECONDS,
+            "data": "",
+            "sha256": hashlib.sha256(b"variables").hexdigest(),
+        }
+        (folder / "prefix.json").write_text(json.dumps(header))
+    end(site, lease, State.SUCCEEDED)
+    assert context.store.request(request_id).state is State.SUCCEEDED
+
+
+def end(site: CourseSite, lease: LeaseRecord, state: State) -> None:
+    store, now = site.services.access.context.store, site.clock()
+    cause = Cause(code=CauseCode.SUCCEEDED, message="Ran.")
+    store.apply(lease.request_id, lifecycle.stop, state, cause, now=now)
+    store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=now)
+
+
+def offered(site: CourseSite, lease: LeaseRecord) -> bool:
+    return read_header(folder_of(site, lease)) is not None
+
+
+def begun(site: CourseSite, lease: LeaseRecord, tmp_path: Path) -> None:
+    """Report that an attempt has begun with its prefix."""
+    journal = Journal(tmp_path / f"{lease.id}.jsonl")
+    event = journal.write("prefix", {"cells": 2})
+    reports = AttemptReports(site.services.access.context)
+    reports.store_events(lease.id, [event])
+    reports.store_events(lease.id, [event])
+
+
+def test_the_computation_is_a_job_of_the_teacher_that_the_course_pays(site: CourseSite) -> None:
+    (notebook,) = switch(site, ON).notebooks
+    record = request(site, notebook.request)
+    assert (record.owner, record.group, record.devices) == ("teacher", "cs101", 0)
+    assert record.job is not None
+    assert record.job.computes_prefix
+    assert record.labels == {"course": "cs101", "assignment": "ps1", "prefix": "computation"}
+    content = site.services.access.context.files.input_path(record.id).read_text()
+    assert len(json.loads(content)["cells"]) == 3
+    assert (notebook.state, notebook.notebook) == ("computing", "ps1.ipynb")
+    # Switching it on again computes nothing again.
+    assert [each.request for each in switch(site, ON).notebooks] == [record.id]
+
+
+def test_each_job_gets_a_copy_of_its_own_and_what_it_saves_counts_once(
+    site: CourseSite, tmp_path: Path
+) -> None:
+    (notebook,) = switch(site, PrefixIn(on=True, devices=1)).notebooks
+    early = started(site, submitted(site, STUDENT1, devices=1).id, ("SIM-1",))
+    assert not offered(site, early)
+    end(site, early, State.SUCCEEDED)
+    compute(site, notebook.request)
+
+    first = started(site, submitted(site, STUDENT1, devices=1).id, ("SIM-0",))
+    second = started(site, submitted(site, STUDENT2, devices=1).id, ("SIM-1",))
+    assert [offered(site, lease) for lease in (first, second)] == [True, True]
+    copy = folder_of(site, first) / "prefix.pkl"
+    copy.write_bytes(b"changed")
+    assert (folder_of(site, second) / "prefix.pkl").read_bytes() == b"variables"
+    kept = tmp_path / "prefixes" / "cs101" / notebook.request / "prefix.pkl"
+    assert (kept.read_bytes(), kept.stat().st_mode & 0o222) == (b"variables", 0)
+
+    assert (shown(site).jobs, shown(site).device_seconds) == (0, 0.0)
+    begun(site, first, tmp_path)
+    site.services.prefixes.used(early.request_id, early.epoch)  # it had no prefix
+    found = shown(site)
+    assert (found.jobs, found.seconds, found.device_seconds) == (1, SECONDS, SECONDS)
+    assert [each.state for each in found.notebooks] == ["ready"]
+    assert [each.jobs for each in site.services.prefixes.course(TEACHER, "cs101").prefixes] == [1]
+
+
+@pytest.mark.parametrize(
+    ("notebook", "more"),
+    [
+        (text(f"{GIVEN[0]} # changed", GIVEN[1], ("answer = 1", ANSWER)), {}),
+        (NOTEBOOK, {"labels": {"prefix": "off"}}),
+        (NOTEBOOK, {"devices": 1}),
+    ],
+)
+def test_other_jobs_run_all_their_cells(
+    site: CourseSite, notebook: str, more: dict[str, object]
+) -> None:
+    compute(site, switch(site, ON).notebooks[0].request)
+    record = submitted(site, STUDENT1, notebook, **more)
+    lease = started(site, record.id, tuple(f"SIM-{n}" for n in range(record.devices)))
+    assert not offered(site, lease)
+
+
+def test_nothing_is_shared_while_it_is_off(site: CourseSite, tmp_path: Path) -> None:
+    assert not offered(site, started(site, submitted(site, STUDENT1).id))
+    (notebook,) = switch(site, ON).notebooks
+    switch(site, OFF)
+    assert request(site, notebook.request).state is State.CANCELLED
+    (notebook,) = switch(site, ON).notebooks
+    compute(site, notebook.request)
+    assert offered(site, started(site, submitted(site, STUDENT1).id))
+    assert switch(site, OFF).notebooks == []
+    assert not offered(site, started(site, submitted(site, STUDENT2).id))
+    assert list((tmp_path / "prefixes" / "cs101").iterdir()) == []
+
+
+@pytest.mark.parametrize("changed", ["notebook", "data"])
+def test_a_new_version_has_a_new_prefix(site: CourseSite, tmp_path: Path, changed: str) -> None:
+    (before,) = switch(site, ON).notebooks
+    compute(site, before.request)
+    assert [each.state for each in shown(site).notebooks] == ["ready"]
+    notebook = (
+        text(*GIVEN, "rows.sort()", ("answer = 0", ANSWER)) if changed == "notebook" else NOTEBOOK
+    )
+    release(site, notebook, b"a,b\n1,2\n" if changed == "notebook" else b"a,b\n")
+    (after,) = shown(site).notebooks
+    assert (after.request != before.request, after.state) == (True, "computing")
+    assert not (tmp_path / "prefixes" / "cs101" / before.request).exists()
+    assert not offered(site, started(site, submitted(site, STUDENT1).id))
+
+
+def test_a_computation_without_a_result_says_so_and_is_tried_again(site: CourseSite) -> None:
+    (notebook,) = switch(site, ON).notebooks
+    compute(site, notebook.request, saves=False)
+    (notebook,) = shown(site).notebooks
+    assert (notebook.state, notebook.why_not) == (
+        "none",
+        f"The log of {notebook.request} says why no cell can be restored.",
+    )
+    assert not offered(site, started(site, submitted(site, STUDENT1).id))
+    assert switch(site, ON).notebooks[0].request != notebook.request
+
+
+def test_only_teachers_switch_it_on_and_only_if_a_cell_can_run_once(site: CourseSite) -> None:
+    with pytest.raises(Forbidden):
+        switch(site, ON, STUDENT1)
+    with pytest.raises(Forbidden):
+        site.services.prefixes.show(STUDENT1, "cs101", "ps1")
+    release(site, text(("answer = 0", ANSWER)))
+    with pytest.raises(InvalidInput, match="cell 1 is for students to edit"):
+        switch(site, ON)
+    assert site.lines()[-1][1] != "prefix set"
