@@ -68,13 +68,13 @@ _SPACE_OPTIONS = (
     ),
     click.option(
         "--sampler",
-        type=click.Choice(list(Sampler)),
+        type=click.Choice([str(each) for each in Sampler]),
         help="How --search chooses values: tpe, the default, or random.",
     ),
     click.option(
         "--prune",
         "pruner",
-        type=click.Choice(list(Pruner)),
+        type=click.Choice([str(each) for each in Pruner]),
         help="Stop trials of --search early if others report better values: the notebook calls "
         "carrel.report(NAME, value, step) after each step.",
     ),

@@ -108,7 +108,8 @@ def test_trials_come_from_json_or_from_a_file(folder: Path) -> None:
 
 
 def test_a_search_shares_what_no_searched_parameter_can_change() -> None:
-    done = explain("--search", "lr=log:1e-4..1e-1", "--trials", "2")
+    how = ("--objective", "loss", "--sampler", "tpe", "--prune", "asha")
+    done = explain("--search", "lr=log:1e-4..1e-1", "--trials", "2", *how)
     assert done.output.splitlines()[2:5] == [
         "cells 1 to 6, once for 2 trials",
         "├── lr=?1: cells 7 to 9, trial 1",
