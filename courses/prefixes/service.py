@@ -42,8 +42,8 @@ from ..model.prefixes import Prefix, PrefixOffer, PrefixSavings, PrefixStore, Pr
 from ..model.records import Assignment, ReleasedVersion
 from ..roster.access import GRADERS, TEACHERS, CourseAccess, check_not_archived
 from . import attempt_files
-from .kernel_side import listing, packages
 from .prefix_cells import notebook_digest, prefix_notebook, prefix_plan
+from .process_comparison import listing, packages
 
 log = logging.getLogger(__name__)
 

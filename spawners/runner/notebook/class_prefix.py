@@ -14,7 +14,7 @@ import nbformat
 from jupyter_core.utils import run_sync
 from nbformat import NotebookNode, ValidationError
 
-from ....courses.prefixes import kernel_side
+from ....courses.prefixes import kernel_side, process_comparison, shared_objects
 from ....courses.prefixes.attempt_files import (
     NOTEBOOK,
     PrefixHeader,
@@ -67,6 +67,8 @@ class _InKernel(WithoutPrefix):
     def __init__(self, client: NotebookClient, *, data: bool) -> None:
         self._client, self._attempt = client, client.nb_man.attempt
         folder = os.environ.get(COURSE_DATA, "") if data else ""
+        client.install(process_comparison)
+        client.install(shared_objects)
         client.install(kernel_side, str(self._attempt.folder), folder)
 
     def _call(self, call: str) -> str:
