@@ -49,7 +49,7 @@ ENTRIES = {
         help="Run a notebook by cron: add, list, pause, resume, run, remove.",
     ),
     "import": CommandEntry(
-        module=_CLIENT, help="Run job files of other platforms: OpenPAI, FfDL; a file or a folder."
+        module=_CLIENT, help="Run job files of OpenPAI or FfDL: files or a folder."
     ),
     "export": CommandEntry(module=_CLIENT, help="Print a job as a job file of OpenPAI."),
     "pipeline": CommandEntry(

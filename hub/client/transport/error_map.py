@@ -41,7 +41,9 @@ _BY_STATUS: dict[int, type[CarrelError]] = {
 
 
 def _classes(base: type[CarrelError]) -> Iterator[type[CarrelError]]:
-    yield base
+    """Yield the classes with a code of their own: others inherit the code of what they refine."""
+    if "code" in vars(base):
+        yield base
     for derived in base.__subclasses__():
         yield from _classes(derived)
 
