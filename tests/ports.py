@@ -17,6 +17,7 @@ _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _SIZE = 8_000 // _WORKERS
 _FROM = 10_000 + _WORKER * _SIZE
 """Workers that run beside each other do not choose the same ones."""
+_REFUSED_BY_BROWSERS = 10_080
 _turn = count(secrets.randbelow(_SIZE))
 
 
@@ -24,6 +25,6 @@ def free_port() -> int:
     """Return a free port that this process has not returned for a long time."""
     for _ in range(_SIZE):
         port = _FROM + next(_turn) % _SIZE
-        if is_free(LOCALHOST, port):
+        if port != _REFUSED_BY_BROWSERS and is_free(LOCALHOST, port):
             return port
     raise AssertionError(f"no port between {_FROM} and {_FROM + _SIZE} is free")

@@ -64,19 +64,25 @@ def _parts(value: Any) -> list[Any]:
         return list(value)
     if isinstance(value, types.FunctionType | types.BuiltinFunctionType | types.MethodType):
         return []
+    held = _attribute(value, "__dict__")
+    return list(held.values()) if isinstance(held, dict | types.MappingProxyType) else []
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute; None if there is none, or if the code of the object raises an error."""
     try:
-        return list(vars(value).values())
-    except TypeError:
-        return []
+        return getattr(value, name, None)
+    except Exception:
+        return None
 
 
 def is_mutable(found: object) -> bool:
     if isinstance(found, type | types.FunctionType | types.ModuleType | enum.Enum):
         return False
-    if callable(found) and hasattr(found, "__qualname__"):
+    if callable(found) and _attribute(found, "__qualname__") is not None:
         return False  # a function of compiled code, which is pickled by its name
     plain = isinstance(found, dict | list | set | bytearray | collections.deque)
-    return plain or hasattr(found, "__dict__") or type(found).__name__ == "ndarray"
+    return plain or _attribute(found, "__dict__") is not None or type(found).__name__ == "ndarray"
 
 
 class SharedMemory:
@@ -104,7 +110,7 @@ class SharedMemory:
                 place = tensor.untyped_storage().data_ptr()
                 if place and self._storages.setdefault(place, found) is not found:
                     raise NotSeparable("two tensors share memory")
-        elif hasattr(found, "_mgr") and type(found).__module__.partition(".")[0] == "pandas":
+        elif type(found).__module__.partition(".")[0] == "pandas" and hasattr(found, "_mgr"):
             for block in getattr(found._mgr, "blocks", ()):
                 self._tables.add(id(block.values))
                 self._arrays.setdefault(id(block.values), block.values)

@@ -321,11 +321,10 @@ def test_a_job_file_of_openpai_runs_as_it_is(site: Installation, tmp_path: Path)
     ends = site.cli(*wanted, "--wait", "--json", user="student1").stdout.splitlines()
     job = json.loads(ends[-1])["id"]
     members = site.request(job, user="student1")["lease"]["members"]
-    assert [(each["role"], each["number"], each["state"]) for each in members] == [
-        ("web-server", 0, "stopped"),
-        ("reader", 0, "succeeded"),
-        ("reader", 1, "succeeded"),
-    ]
+    names = [(each["role"], each["number"]) for each in members]
+    assert names == [("web-server", 0), ("reader", 0), ("reader", 1)]
+    assert [each["state"] for each in members[1:]] == ["succeeded"] * 2
+    assert members[0]["state"] in ("stopped", "succeeded")  # it ends well when it is told to stop
     for rank in (1, 2):
         log = site.api("GET", f"/requests/{job}/log?member={rank}", user="student1").text
         assert f"reader {rank - 1} welcome\n" in log

@@ -21,7 +21,6 @@ from ....courses.prefixes.attempt_files import (
     read_header,
     withdraw_offer,
 )
-from ....courses.prefixes.prefix_cells import cells_digest, prefix_plan
 from ....courses.prefixes.process_state import COURSE_DATA
 from ....hub.errors import InvalidInput
 from ....hub.messages.units import count
@@ -83,6 +82,9 @@ class PrefixComputation(_InKernel):
     """Saves the variables after the cells that other jobs do not have to run."""
 
     def __init__(self, client: NotebookClient) -> None:
+        # The analysis of cells takes a quarter of the imports of a runner, and few jobs need it.
+        from ....courses.prefixes.prefix_cells import prefix_plan  # noqa: PLC0415
+
         order = client.nb_man.attempt.order
         try:
             text = Path(order.input_path).read_text(encoding="utf-8")
@@ -146,6 +148,8 @@ class PrefixRestoration(_InKernel):
         return header.cells
 
     def _problem(self, found: NotebookNode | None) -> str:
+        from ....courses.prefixes.prefix_cells import cells_digest  # noqa: PLC0415  # see above
+
         cells = self._client.nb.cells
         last = self._header.cells
         if found is None or len(found.cells) < last:

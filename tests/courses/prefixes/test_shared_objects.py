@@ -66,10 +66,20 @@ def test_what_cannot_be_kept_is_not_saved() -> None:
             restored(value)
 
 
+class Strict:
+    """As pydantic has them: no attribute can be asked for."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+
 def test_objects_that_a_module_holds_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     helpers = ModuleType("helpers")
     settings, values = {"steps": [1]}, [2]
     helpers.__dict__.update(settings=settings, Config=type("Config", (), {"values": values}))
+    helpers.__dict__["strict"] = Strict()
     helpers.__file__ = "/work/helpers.py"
     monkeypatch.setitem(sys.modules, "helpers", helpers)
     found = module_objects(set(), ("/usr/",))
