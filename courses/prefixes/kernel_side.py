@@ -174,7 +174,7 @@ class ClassPrefix:
         return bool(self._data) and (name + os.sep).startswith(self._data + os.sep)
 
     def _save(self, cells: int) -> None:
-        if _device_is_open():
+        if self._snapshots.device_is_open():
             raise self._process.PrefixDiffers(
                 "the kernel uses a device, whose memory cannot be saved"
             )
@@ -327,17 +327,6 @@ def _is_importing() -> bool:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
         frame = frame.f_back
-    return False
-
-
-_DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
-
-
-def _device_is_open() -> bool:
-    for descriptor in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(_DEVICE_FILES):
-                return True
     return False
 
 

@@ -115,7 +115,7 @@ class Snapshots:
 
     def begin(self, index: int, number: int) -> str:
         """Let a fork save the variables; return why not as a sentence, or nothing."""
-        if _device_is_open():
+        if self.device_is_open():
             return "the kernel uses a device, whose memory cannot be saved"
         self._unsaved, self._began = 0.0, self.clock()
         self._report(0.0)
@@ -150,6 +150,14 @@ class Snapshots:
             self._report(self.clock() - self._began)
             _remove(self._mark)
             os._exit(status)
+
+    def device_is_open(self) -> bool:
+        """Whether a device is in use, whose memory a fork does not have."""
+        for descriptor in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/self/fd/{descriptor}").startswith(_DEVICE_FILES):
+                    return True
+        return False
 
     def executed(self) -> str:
         """Return a digest of each executed cell by its execution count, as JSON."""
@@ -337,15 +345,6 @@ def _set_random_states(states: dict[str, Any]) -> None:
         torch: Any = importlib.import_module("torch")
         state = torch.frombuffer(bytearray(states["torch"]), dtype=torch.uint8)
         torch.set_rng_state(state)
-
-
-def _device_is_open() -> bool:
-    """Whether a device is in use, whose memory a fork does not have."""
-    for descriptor in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(_DEVICE_FILES):
-                return True
-    return False
 
 
 def install(folder: str, start: str = "") -> None:

@@ -19,20 +19,25 @@ function curve(found) {
   return make("figure", { class: "carrel-plot" }, caption, make("div", { class: "carrel-plot-area" }, scale, drawing, axis));
 }
 
-// A place for curves, which stays as it is while nothing has changed.
+// Draws only what differs from what was drawn before.
+function whenChanged(draw) {
+  let shown = "";
+  return (found) => {
+    const wanted = JSON.stringify(found);
+    if (wanted === shown) return;
+    shown = wanted;
+    draw(found);
+  };
+}
+
+// A place for curves.
 function curvesShown() {
   const node = make("div", { class: "carrel-plots", hidden: true });
-  let shown = "";
-  return {
-    node,
-    draw: (found) => {
-      const wanted = JSON.stringify(found);
-      if (wanted === shown) return;
-      shown = wanted;
-      show(node, found.length > 0);
-      node.replaceChildren(...found.map(curve));
-    },
-  };
+  const draw = whenChanged((found) => {
+    show(node, found.length > 0);
+    node.replaceChildren(...found.map(curve));
+  });
+  return { node, draw };
 }
 
 function parallel(found) {
@@ -57,19 +62,13 @@ function parallelShown() {
   const note = make("p", { class: "carrel-soft" });
   const node = make("figure", { class: "carrel-plot", hidden: true },
     make("figcaption", {}, make("strong", {}, "Parameters and objective"), " ", best), region, note);
-  let shown = "";
-  return {
-    node,
-    draw: (found) => {
-      const wanted = JSON.stringify(found);
-      if (wanted === shown) return;
-      shown = wanted;
-      show(node, Boolean(found));
-      if (!found) return;
-      text(best, `best: trial ${found.number}`);
-      region.replaceChildren(parallel(found));
-      text(note, found.note);
-      show(note, Boolean(found.note));
-    },
-  };
+  const draw = whenChanged((found) => {
+    show(node, Boolean(found));
+    if (!found) return;
+    text(best, `best: trial ${found.number}`);
+    region.replaceChildren(parallel(found));
+    text(note, found.note);
+    show(note, Boolean(found.note));
+  });
+  return { node, draw };
 }
