@@ -24,10 +24,8 @@ _LAST_BYTES: Final = 16 << 10
 _MOST_NAMES: Final = 100
 _LONGEST_NAME: Final = 100
 _LONGEST_LINE: Final = 4096
-_STEPS: Final = 1 << 53
-"""Larger steps are not exact in every JSON reader."""
 _EXACT: Final = 1 << 53
-"""Larger integers are not exact as a float, as which most of the service handles a value."""
+"""Larger integers are not exact as a float, nor in every JSON reader."""
 _NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"})
 
 
@@ -101,7 +99,7 @@ def _parse(line: bytes) -> _Report | None:
         # Half of a surrogate pair is not printable: no page could be sent with it.
         if not name.isprintable() or (isinstance(value, str) and value not in _NOT_FINITE):
             return None
-        if step is not None and (type(step) is not int or not 0 <= step < _STEPS):
+        if step is not None and (type(step) is not int or not 0 <= step < _EXACT):
             return None
         return _Report(name=name, value=number(value), step=step)
     return None

@@ -1,12 +1,14 @@
-"""Read the output of a job's attempts: log, output notebook and files."""
+"""Read what a job's attempts have left: log, output notebook, files and folders."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import NotFound
 from ..interfaces.files import Files, OutputFiles
+from ..interfaces.store import Store
 from ..records.requests import RequestRecord
 
 
@@ -81,6 +83,34 @@ def open_file(storage: Files, record: RequestRecord, name: str) -> BinaryIO:
     return storage.open_file(record.id, files(storage, record)[0], name)
 
 
-def attempts_of(record: RequestRecord) -> range:
-    """Return the numbers of all attempts, newest first."""
-    return range(record.lease.epoch if record.lease else 0, 0, -1)
+def attempts_of(record: RequestRecord, *, before: int | None = None) -> range:
+    """Return the numbers of all attempts, newest first.
+
+    ``before``: only of those before this one.
+    """
+    last = record.lease.epoch if record.lease else 0
+    return range(last if before is None else before - 1, 0, -1)
+
+
+def kept_folders(
+    storage: Files, record: RequestRecord, *, before: int | None = None
+) -> Iterator[Path]:
+    """Yield the folders of all attempts, newest first, unless the clean-up has deleted them.
+
+    ``before``: as for ``attempts_of``.
+    """
+    # A deleted folder is not created again.
+    if storage.keeps(record.id):
+        for epoch in attempts_of(record, before=before):
+            yield storage.attempt_folder(record.id, epoch)
+
+
+def resumed_job(store: Store, record: RequestRecord) -> RequestRecord | None:
+    """Return the job of the same owner that this one resumes: an older one, so without a circle."""
+    if record.job is None or not record.job.resumes:
+        return None
+    try:
+        found = store.request(record.job.resumes)
+    except NotFound:
+        return None
+    return found if found.owner == record.owner else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ..attempts import snapshots
 from ..attempts.notebook_format import read_notebook
 from ..attempts.snapshots import ChangedCell, VariableSnapshot
-from ..errors import Conflict, InvalidInput, NotFound
+from ..errors import Conflict, InvalidInput
 from ..records.identity import Identity
 from ..records.requests import JobSpec, RequestRecord
 from ..runtime.context import Context
@@ -24,7 +24,7 @@ from ..schemas import NotebookIn
 from ..schemas.resume import ChangedCellOut, ResumeIn, ResumeOut
 from .access import RequestAccess
 from .jobs import JobService, same_job
-from .outputs import attempts_of
+from .outputs import kept_folders, resumed_job
 
 
 def latest_snapshot(
@@ -35,23 +35,13 @@ def latest_snapshot(
     Args:
         before: only of attempts before this epoch; None: of all.
     """
-    epochs = attempts_of(request) if before is None else range(before - 1, 0, -1)
-    while request.job is not None and request.job.notebook_name:
-        # A folder that the clean-up has deleted is not created again.
-        for epoch in epochs if context.files.keeps(request.id) else ():
-            found = snapshots.find(context.files.attempt_folder(request.id, epoch))
+    job: RequestRecord | None = request
+    while job is not None and job.job is not None and job.job.notebook_name:
+        for folder in kept_folders(context.files, job, before=before):
+            found = snapshots.find(folder)
             if found is not None:
                 return found
-        if not request.job.resumes:
-            return None
-        owner = request.owner
-        try:
-            request = context.store.request(request.job.resumes)  # an older one: no circle
-        except NotFound:
-            return None
-        if request.owner != owner:
-            return None
-        epochs = attempts_of(request)
+        job, before = resumed_job(context.store, job), None
     return None
 
 

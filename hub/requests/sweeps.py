@@ -38,7 +38,7 @@ from ..sweeps.space import Pruner, SearchSpace, Space
 from ..sweeps.space_syntax import space_from_json
 from ..sweeps.trials import Scalar, Trial
 from .access import RequestAccess
-from .outputs import attempts_of
+from .outputs import kept_folders, resumed_job
 from .trial_cache import TrialCache
 
 _WAITING, _NOT_RUN = "waiting", "not_run"
@@ -121,36 +121,24 @@ def earlier_trials(context: Context, request: RequestRecord, *, before: int) -> 
 
     The trials of a resumed job count only if the notebook is the same.
     """
-    files, epochs = context.files, range(before - 1, 0, -1)
+    files, job = context.files, request
+    epoch: int | None = before
     while True:
-        for epoch in epochs:
-            folder = files.attempt_folder(request.id, epoch)
+        for folder in kept_folders(files, job, before=epoch):
             if _has_results(folder):
                 return folder
-        resumed = _resumed(context, request)
-        if resumed is None:
+        resumed = resumed_job(context.store, job)
+        if resumed is None or resumed.job is None or resumed.job.sweep is None:
             return None
-        if not _are_equal(files.input_path(resumed.id), files.input_path(request.id)):
+        if not _are_equal(files.input_path(resumed.id), files.input_path(job.id)):
             return None
-        request, epochs = resumed, attempts_of(resumed)
+        job, epoch = resumed, None
 
 
 def _has_results(folder: Path) -> bool:
     names = (TRIALS, EARLIER_TRIALS)
     ended = any(has_results(read_trials(folder, name)) for name in names)
     return ended or bool(read_stopped(folder))
-
-
-def _resumed(context: Context, request: RequestRecord) -> RequestRecord | None:
-    """Return the sweep that this one resumes: an older one, so that there is no circle."""
-    if request.job is None or not request.job.resumes:
-        return None
-    try:
-        resumed = context.store.request(request.job.resumes)
-    except NotFound:
-        return None
-    is_sweep = resumed.job is not None and resumed.job.sweep is not None
-    return resumed if is_sweep and resumed.owner == request.owner else None
 
 
 def _are_equal(before: Path, now: Path) -> bool:
@@ -214,10 +202,7 @@ class TrialService:
 
     def _records(self, record: RequestRecord) -> tuple[Mapping[int, TrialRecord], frozenset[int]]:
         """Return what has become of the trials, and the numbers of the stopped ones."""
-        if not self.context.files.keeps(record.id):  # a deleted folder is not created again
-            return {}, frozenset()
-        for epoch in attempts_of(record):
-            folder = self.context.files.attempt_folder(record.id, epoch)
+        for folder in kept_folders(self.context.files, record):
             for name in (TRIALS, EARLIER_TRIALS):
                 if found := self.cache.records(folder, name):
                     live = _so_far(folder, found) if record.state in _LIVE else {}
@@ -258,13 +243,8 @@ class TrialService:
     def series(self, record: RequestRecord, trial: int = 0) -> Mapping[str, ReportedSeries]:
         """Return all values that a job has reported by name, or one trial of a sweep."""
         name = reports_name(trial) if trial else REPORTS
-        files = self.context.files
-        if not files.keeps(record.id):  # A deleted folder is not created again.
-            return {}
-        every = (
-            read_reports(files.attempt_folder(record.id, epoch), name)
-            for epoch in attempts_of(record)[:_MOST_ATTEMPTS]
-        )
+        folders = islice(kept_folders(self.context.files, record), _MOST_ATTEMPTS)
+        every = (read_reports(folder, name) for folder in folders)
         # A trial starts anew in each attempt.
         return next(filter(None, every), {}) if trial else joined(every)
 

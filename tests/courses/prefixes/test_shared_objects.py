@@ -80,7 +80,7 @@ def test_objects_that_a_module_holds_are_found(monkeypatch: pytest.MonkeyPatch) 
     settings, values = {"steps": [1]}, [2]
     helpers.__dict__.update(settings=settings, Config=type("Config", (), {"values": values}))
     helpers.__dict__["strict"] = Strict()
-    helpers.__file__ = "/work/helpers.py"
+    helpers.__file__ = "/srv/course/helpers.py"
     monkeypatch.setitem(sys.modules, "helpers", helpers)
     found = module_objects(set(), ("/usr/",))
     assert {found[id(each)] for each in (settings, settings["steps"], values)} == {"helpers"}
