@@ -48,8 +48,9 @@ class SweepAttempt(NotebookAttempt):
         if is_marimo(notebook):
             raise StartFailed("a sweep runs a notebook with cells, not one of marimo")
         kernel = choose_kernel(order, notebook)
-        before = dict(read_trials(self.folder, EARLIER_TRIALS)) | dict(read_trials(self.folder))
-        done = finished_trials(read_trials(self.folder, EARLIER_TRIALS)) | finished_trials(before)
+        earlier = read_trials(self.folder, EARLIER_TRIALS)
+        before = {**earlier, **read_trials(self.folder)}
+        done = finished_trials(earlier) | finished_trials(before)
         chosen = [
             TrialRecord(number=n, state=TrialState.WAITING, at=one.at, values=one.values)
             for n, one in before.items()
