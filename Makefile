@@ -73,7 +73,7 @@ format: $(MADE)/dev ## Format the code
 .PHONY: lock
 lock: $(MADE)/lock ## Regenerate requirements/*.txt (newest versions with ARGS=--upgrade)
 	$(COMPILE) pyproject.toml requirements/up.in -o requirements/up.txt \
-		--extra runner --extra hub --extra session --extra courses --extra search --extra sample $(ARGS)
+		--extra runner --extra hub --extra session --extra courses --extra search --extra sample --extra mcp $(ARGS)
 	$(COMPILE) requirements/dev.in -c requirements/up.txt -o requirements/dev.txt $(ARGS)
 	$(COMPILE) pyproject.toml -c requirements/up.txt -o images/base/requirements.txt \
 		--extra runner --extra session --extra courses --extra notebook-jobs $(ARGS)
