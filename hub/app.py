@@ -30,6 +30,7 @@ from .config.base_url import BASE_URL, VARIABLE
 from .config.lost_state import refuse_lost_state
 from .config.secrets import Secrets
 from .config.settings import Settings
+from .config.signing_key import site_signing_key
 from .config.state_folder import StateFolder
 from .controller.idle_culling import IdleCulling
 from .controller.loop import Loop
@@ -98,6 +99,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         progress=ProgressCache(store),
         claim_seconds=settings.claim_seconds,
         grace_seconds=settings.preemption_grace_seconds,
+        signing_key=site_signing_key(state),
     )
     idle_culling = IdleCulling(context, settings.idle_countdown_seconds)
     metrics = LoopMetrics()

@@ -17,6 +17,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("errors", ("hub.errors",)),
     ("pure decisions", ("hub.scheduling", "hub.schemas", "images")),
     ("stored values", ("hub.records",)),
+    ("receipts", ("hub.provenance",)),
     ("transitions", ("hub.transitions",)),
     ("protocols and messages", ("hub.interfaces", "hub.messages")),
     ("ground", ("hub.accounts", "hub.files", "hub.runtime", "hub.simulation")),

@@ -5,7 +5,7 @@ moment; the files that it refers to follow:
 
 1. carrel.db        by SQLite's online backup: consistent, and without a lock
 2. hub/             JupyterHub's database and the accounts likewise; the cookie secret
-3. settings, tokens between the processes, the site's own jupyterhub_config.py
+3. settings, tokens between the processes, the signing key, the site's jupyterhub_config.py
 4. outputs/         only of the requests and attempts in the copied database
 5. courses/         releases, submissions, and the shared files of courses
 6. homes/           only on request
@@ -145,7 +145,7 @@ def _copy(options: BackupOptions, draft: Path, progress: CopyProgress, clock: Cl
         made_at = clock()
         copier.database(state.database, state.database.name)
         _hub(copier, state)
-        for one in (state.settings, state.secrets, state.jupyterhub_config):
+        for one in (state.settings, state.secrets, state.signing_key, state.jupyterhub_config):
             if one.exists():
                 copier.file(one, one.name)
         _outputs(copier, state, copy / state.database.name)

@@ -73,6 +73,9 @@ ENTRIES = {
     "course": CommandEntry(
         module=_CLIENT, help="Courses: assignments, fetch, submit; create, roster, release."
     ),
+    "site-key": CommandEntry(
+        module=_CLIENT, help="Show the public key that verifies receipts of the site."
+    ),
     "audit": CommandEntry(
         module=_CLIENT, help="Show the audit log (administrators).", administrators=True
     ),

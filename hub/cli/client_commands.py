@@ -26,6 +26,7 @@ from .jobs.submit import run_command, submit_command, wait_command
 from .jobs.sweep import sweep_command, trials_command
 from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
+from .receipts.site_key import site_key_command
 from .sessions.quote import quote_command
 from .sessions.sessions import session_command
 from .usage import history_command, usage_command
@@ -61,5 +62,6 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "course": course_command,
         "usage": usage_command,
         "history": history_command,
+        "site-key": site_key_command,
     }
 )

@@ -6,6 +6,7 @@ transport (see ``sync_client``).
 
 from __future__ import annotations
 
+from ..provenance.signature import PublicKeyOut
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import GroupOut, GroupsOut, MeOut, PoolOut, QueueOut
 from ..schemas.explanation import WhyOut
@@ -44,6 +45,10 @@ class AsyncClient(
 
     async def me(self) -> MeOut:
         return await self._get("me", MeOut)
+
+    async def site_key(self) -> PublicKeyOut:
+        """Return the public key of the site; needs no sign-in."""
+        return await self._get("site-key", PublicKeyOut)
 
     async def groups(self) -> list[GroupOut]:
         """Return the groups that the caller may use, with their current limits."""

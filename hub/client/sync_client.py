@@ -118,6 +118,7 @@ class Client:
     close = _blocking(AsyncClient.close)
 
     me = _blocking(AsyncClient.me)
+    site_key = _blocking(AsyncClient.site_key)
     groups = _blocking(AsyncClient.groups)
     pool = _blocking(AsyncClient.pool)
     queue = _blocking(AsyncClient.queue)

@@ -5,6 +5,7 @@ The state folder holds everything that belongs to an installation:
     STATE/settings.json   settings of the first start, with ports; edit while Carrel is stopped
     STATE/carrel.toml     optional configuration of the site; overrides settings.json
     STATE/secrets.json    tokens between the three processes (0600)
+    STATE/signing-key.pem private key of the signatures of this site (0600)
     STATE/jupyterhub_config.py   optional JupyterHub configuration of the site
     STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
     STATE/carrel.db       Carrel's database

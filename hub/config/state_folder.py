@@ -42,6 +42,11 @@ class StateFolder:
         return self.root / "secrets.json"
 
     @property
+    def signing_key(self) -> Path:
+        """The private key with which the service signs receipts and heads of logs."""
+        return self.root / "signing-key.pem"
+
+    @property
     def jupyterhub_config(self) -> Path:
         """The optional JupyterHub configuration of the site, written by its administrator."""
         return self.root / "jupyterhub_config.py"

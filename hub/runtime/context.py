@@ -9,6 +9,7 @@ from ..interfaces.clock import Clock
 from ..interfaces.files import Files
 from ..interfaces.jupyterhub import JupyterHub
 from ..interfaces.store import Store
+from ..provenance.signature import SigningKey
 from .kernel_reports import KernelReports
 from .notifier import ChangeNotifier
 from .pending_server_starts import PendingServerStarts
@@ -25,6 +26,7 @@ class Context:
     Attributes:
         claim_seconds: how long a granted device is held for an owner who has to claim it.
         grace_seconds: how long a request may continue after a preemption notice.
+        signing_key: signs receipts and heads of logs in the name of this site.
     """
 
     store: Store
@@ -35,6 +37,7 @@ class Context:
     progress: ProgressCache
     claim_seconds: float
     grace_seconds: float
+    signing_key: SigningKey
     notifier: ChangeNotifier = field(default_factory=ChangeNotifier)
     plan_cache: PlanCache = field(default_factory=PlanCache)
     spawner_listeners: SpawnerListeners = field(default_factory=SpawnerListeners)

@@ -14,6 +14,7 @@ from carrel.hub.interfaces.backend import Backend
 from carrel.hub.interfaces.clock import Instant
 from carrel.hub.interfaces.jupyterhub import HubServer, HubUser
 from carrel.hub.interfaces.store import Store
+from carrel.hub.provenance.signature import SigningKey
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.json_value import Json
 from carrel.hub.runtime.context import Context
@@ -156,4 +157,5 @@ def build(
         progress=ProgressCache(store),
         claim_seconds=CLAIM_SECONDS,
         grace_seconds=PREEMPTION_GRACE_SECONDS,
+        signing_key=SigningKey.generate(),
     )

@@ -139,6 +139,9 @@ def connection_error(site: SiteUrl, error: httpx.TransportError) -> CarrelError:
 def client_options(site: SiteUrl, token: str) -> tuple[str, dict[str, str]]:
     """Return the base URL and the headers of all calls to a site.
 
+    Args:
+        token: empty for calls that need no sign-in.
+
     Raises:
         InvalidInput: no header can contain the token.
     """
@@ -147,7 +150,5 @@ def client_options(site: SiteUrl, token: str) -> tuple[str, dict[str, str]]:
             f"The token for {site.base} contains characters that are not allowed in a token.",
             accepted=f"Sign in again with: carrel login {site.base}",
         )
-    return (
-        f"{site.service}/api/v1/",
-        {"Authorization": f"token {token}", "Accept": "application/json"},
-    )
+    signed_in = {"Authorization": f"token {token}"} if token else {}
+    return f"{site.service}/api/v1/", {"Accept": "application/json", **signed_in}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from ...provenance.signature import PublicKeyOut
 from ...schemas import GroupsOut, MeOut
 from ..dependencies.callers import Carrel, Reader
 from ..openapi.description import ERRORS
@@ -15,6 +16,15 @@ router = APIRouter(responses=ERRORS)
 def health() -> dict[str, str]:
     """Needs no sign-in, and says only that the service responds."""
     return {"status": "ok"}
+
+
+@router.get("/site-key", tags=["service"], summary="The public key", responses={})
+def site_key(web: Carrel) -> PublicKeyOut:
+    """Verifies receipts and heads of logs that this site has signed. Needs no sign-in.
+
+    Keep a copy: signatures are then verified without this site, and you notice if the key changes.
+    """
+    return web.context.signing_key.public.out()
 
 
 @router.get("/me", tags=["service"], summary="Who am I?")

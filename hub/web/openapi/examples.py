@@ -273,6 +273,14 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
             },
         ]
     },
+    "PublicKeyOut": {
+        "algorithm": "Ed25519",
+        "id": "21fe31dfa154a261",
+        "key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+        "pem": "-----BEGIN PUBLIC KEY-----\n"
+        "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n"
+        "-----END PUBLIC KEY-----\n",
+    },
     "MeOut": {"name": "student1", "admin": False, "groups": ["cs101"], "teaches": []},
 }
 

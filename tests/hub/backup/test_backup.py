@@ -25,6 +25,7 @@ from carrel.hub.backup.manifest import CHECKSUM, MANIFEST, Manifest
 from carrel.hub.backup.restore import Restored, RestoreOptions, restore, verify
 from carrel.hub.config.secrets import Secrets
 from carrel.hub.config.settings import Settings
+from carrel.hub.config.signing_key import site_signing_key
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import BackupFailed, Conflict, InvalidInput, Refused, StateInUse
 from carrel.hub.records.requests import RequestFilter
@@ -67,6 +68,7 @@ def site(tmp_path: Path) -> StateFolder:
     state.create()
     Settings(port=8123, hub_port=18001, service_port=18002, proxy_api_port=18003).save(state)
     Secrets.ensure(state)
+    site_signing_key(state)
     with closing(open_store(state.database)) as store:
         furnish(store)
         running(store, job("ran"), "D0")
@@ -125,6 +127,7 @@ class TestBackup:
             "outputs/j-ran/input.ipynb",
             "secrets.json",
             "settings.json",
+            "signing-key.pem",
         ]
         found = verify(backup, Silent())
         assert (found.state, found.homes, found.made_at) == (str(site.root), False, NOW)
@@ -256,7 +259,12 @@ class TestRestore:
         (site.homes / "ada").chmod(0o700)
         assert done.aside is None
         before, after = everything(site.root), everything(there.root)
-        for name in ("hub/cookie_secret", "secrets.json", "outputs/j-ran/1/output.ipynb"):
+        for name in (
+            "hub/cookie_secret",
+            "secrets.json",
+            "signing-key.pem",
+            "outputs/j-ran/1/output.ipynb",
+        ):
             assert after[name] == before[name]
         assert stat.S_IMODE(there.secrets.stat().st_mode) == 0o600
         assert stat.S_IMODE((there.homes / "ada").stat().st_mode) == 0o500

@@ -17,6 +17,7 @@ from carrel.hub.config.settings import CLAIM_SECONDS, PREEMPTION_GRACE_SECONDS, 
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
 from carrel.hub.groups.membership import GroupChoice
 from carrel.hub.interfaces.files import Files, HomeUse
+from carrel.hub.provenance.signature import SigningKey
 from carrel.hub.records.events import ChangeDigest, Touched
 from carrel.hub.records.identity import Identity
 from carrel.hub.requests.pagination import RequestQuery
@@ -441,6 +442,7 @@ def context_of(service: FakeService) -> Context:
         progress=ProgressCache(service.store),
         claim_seconds=CLAIM_SECONDS,
         grace_seconds=PREEMPTION_GRACE_SECONDS,
+        signing_key=SigningKey.generate(),
         notifier=service.notifier,
         spawner_listeners=cast(SpawnerListeners, service),
     )

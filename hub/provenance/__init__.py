@@ -1,0 +1,1 @@
+"""Receipts of jobs: signed documents that can be checked without the service."""
