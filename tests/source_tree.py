@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("one installation", ("hub.attempts", "hub.client", "hub.config", "hub.groups")),
     ("pool and past", ("hub.inventory", "hub.jupyterhub", "hub.plugins", "hub.usage")),
     ("store", ("hub.administration", "hub.insight", "hub.store")),
-    ("admission", ("hub.admission",)),
+    ("admission", ("hub.admission", "hub.secrets")),
     ("sweeps", ("hub.sweeps",)),
     ("requests", ("hub.requests", "hub.results", "courses")),
     ("sessions", ("hub.sessions", "hub.workflows", "hub.supervisor", "hub.demo", "extensions")),

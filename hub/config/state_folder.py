@@ -47,6 +47,11 @@ class StateFolder:
         return self.root / "signing-key.pem"
 
     @property
+    def encryption_keys(self) -> Path:
+        """The keys of what is encrypted in the database: values of secrets, for example."""
+        return self.root / "encryption.keys"
+
+    @property
     def jupyterhub_config(self) -> Path:
         """The optional JupyterHub configuration of the site, written by its administrator."""
         return self.root / "jupyterhub_config.py"

@@ -1,0 +1,1 @@
+"""Secrets of users and groups: encrypted values that jobs and sessions reach by name."""
