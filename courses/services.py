@@ -23,6 +23,7 @@ from .manual_grading.service import ManualGradingService
 from .model.interfaces import Blobs, CourseStore
 from .prefixes.service import PrefixService
 from .regrades.service import RegradeService
+from .rehearsals.service import RehearsalService
 from .roster.access import CourseAccess
 from .roster.class_list import ClassList
 from .roster.missing_accounts import MissingAccounts
@@ -57,6 +58,7 @@ class CourseServices:
     regrades: RegradeService
     folders: CourseFolders
     prefixes: PrefixService
+    rehearsals: RehearsalService
 
     @classmethod
     def build(
@@ -111,4 +113,5 @@ class CourseServices:
             regrades=RegradeService(access, delivery),
             folders=CourseFolders(access, blobs, root, owner),
             prefixes=shared,
+            rehearsals=RehearsalService(access),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 from nbformat import NotebookNode
@@ -29,12 +29,14 @@ class NotebookResult:
     """Attributes:
     node: as it ran, with the full tests, for teachers; None if it was not submitted.
     notes: sentences for the student about the notebook as a whole.
+    stopped: sentences about cells that were stopped or ended the kernel, by index in ``node``.
     """
 
     name: str
     node: NotebookNode | None
     verdicts: tuple[CellVerdict, ...]
     notes: tuple[str, ...] = ()
+    stopped: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +124,13 @@ class SubmissionGrader:
             finally:
                 sandbox.close()
         _record(sheet.node, runs, tests)
+        stopped = _stopped(planned, runs)
         return NotebookResult(
             name=key.name,
             node=sheet.node,
             verdicts=tuple(_verdicts(key, sheet, planned, tests, only)),
-            notes=tuple(_notes(sheet, planned, runs)),
+            notes=(*_notes(sheet), *stopped.values()),
+            stopped=stopped,
         )
 
     def _test(self, sandbox: Sandbox, test: Test) -> CellRun:
@@ -216,7 +220,7 @@ def _nothing(
     return NotebookResult(name=key.name, node=None, verdicts=tuple(verdicts), notes=(sentence,))
 
 
-def _notes(sheet: Sheet, planned: ExecutionPlan, runs: Mapping[str, CellRun]) -> list[str]:
+def _notes(sheet: Sheet) -> list[str]:
     notes = []
     if sheet.repairs:
         notes.append(f"The notebook file was repaired: {' '.join(sheet.repairs)}")
@@ -225,9 +229,10 @@ def _notes(sheet: Sheet, planned: ExecutionPlan, runs: Mapping[str, CellRun]) ->
             notes.append(f"The cell {finding.grade_id!r} is there more than once: the last counts.")
         elif finding.change is CellRepair.CHANGED:
             notes.append(f"The cell {finding.grade_id!r} was changed: the teacher's text was used.")
-    for step in planned.steps:
-        run = runs.get(step.cell_id)
-        note = "" if run is None else verdict.of_stopped_cell(int(step.cell_id) + 1, run)
-        if note:
-            notes.append(note)
     return notes
+
+
+def _stopped(planned: ExecutionPlan, runs: Mapping[str, CellRun]) -> dict[int, str]:
+    indexes = [int(step.cell_id) for step in planned.steps if step.cell_id in runs]
+    notes = {index: verdict.of_stopped_cell(index + 1, runs[str(index)]) for index in indexes}
+    return {index: note for index, note in notes.items() if note}

@@ -22,17 +22,21 @@ from .records import (
     Submission,
     SubmissionVerdict,
 )
+from .rehearsals import RehearsalStore
 
 
 class CourseStore(Protocol):
     """Stores courses. Each method is one transaction; ``change`` goes to the audit log.
 
     Attributes:
-        prefixes: of the same database.
+        prefixes, rehearsals: of the same database.
     """
 
     @property
     def prefixes(self) -> PrefixStore: ...
+
+    @property
+    def rehearsals(self) -> RehearsalStore: ...
 
     # -- courses and their people ---------------------------------------------------------
 

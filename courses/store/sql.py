@@ -32,6 +32,7 @@ from ..model.records import (
 from . import regrades, rows
 from .not_found import no_assignment, no_course, no_released_version, no_run, no_submission
 from .prefixes import SqlPrefixStore
+from .rehearsals import SqlRehearsalStore
 
 
 class SqlCourseStore:
@@ -42,6 +43,7 @@ class SqlCourseStore:
         self._read_once = transactions.read_once
         self._write = transactions.write
         self.prefixes = SqlPrefixStore(transactions)
+        self.rehearsals = SqlRehearsalStore(transactions)
 
     # -- courses and their people ---------------------------------------------------------
 

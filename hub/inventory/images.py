@@ -63,6 +63,23 @@ class ImageCatalogue:
             _check_devices(found, images, self.store.devices(), devices)
         return found
 
+    def build(self, wanted: str) -> Image | None:
+        """Return a build regardless of pins; None on an engine without images.
+
+        Args:
+            wanted: a reference, a bare digest, or a name for its newest build.
+
+        Raises:
+            InvalidInput: no engine has the build; the message lists the available images.
+            Unavailable: no engine has reported its images yet.
+        """
+        images = self.source.images()
+        if images is None:
+            return self.choose("", wanted)
+        digest = wanted if wanted.startswith("sha256:") else ""
+        matching = [each for each in images if digest and each.digest.startswith(digest)]
+        return self._found(images, (), matching[0].reference if len(matching) == 1 else wanted)
+
     def _found(self, images: tuple[Image, ...], groups: Sequence[str], wanted: str) -> Image:
         reference = Reference.read(wanted) if wanted else Reference(name=_default(images))
         if reference is None:

@@ -163,10 +163,15 @@ def session_name(server_name: str) -> str:
     return server_name or "default session"
 
 
+_COURSE_WORK = ("check", "rehearsal")
+"""Labels of requests of courses that are no grading."""
+
+
 def work_title(kind: str, notebook: str, command: Sequence[str], labels: Mapping[str, str]) -> str:
     """Return the title of a job or grading request: its notebook, command or assignment."""
     if kind == Kind.GRADING and "assignment" in labels:
-        return f"{'Check' if 'check' in labels else 'Grading'} of {labels['assignment']}"
+        kind_of_work = next((name for name in _COURSE_WORK if name in labels), "grading")
+        return f"{kind_of_work.capitalize()} of {labels['assignment']}"
     return notebook or shlex.join(command)
 
 

@@ -44,6 +44,8 @@ class AuditAction(StrEnum):
     ASSIGNMENT_SET = "assignment set"
     ASSIGNMENT_RELEASE = "assignment release"
     PREFIX_SET = "prefix set"
+    REHEARSE = "rehearse"
+    OFFICIAL_CHECKS_SET = "official checks set"
     SUBMISSION_CHOOSE = "submission choose"
     GRADE = "grade"
     POINTS_SET = "points set"

@@ -59,6 +59,7 @@ from .api import internal as internal_api
 from .api import monitoring as monitoring_api
 from .api import ngshare as ngshare_api
 from .api import pool as pool_api
+from .api import rehearsals as rehearsals_api
 from .api import requests as requests_api
 from .api import service as service_api
 from .api import sessions as sessions_api
@@ -101,6 +102,7 @@ from .pages.courses import gradebook as gradebook_pages
 from .pages.courses import grading as grading_pages
 from .pages.courses import manual_grading as manual_grading_pages
 from .pages.courses import regrades as regrade_pages
+from .pages.courses import rehearsal as rehearsal_pages
 from .pages.courses import release as release_pages
 from .pages.courses import student_work as student_work_pages
 from .pages.courses import teacher as teacher_pages
@@ -144,6 +146,7 @@ _PAGES = (
     manual_grading_pages.router,
     regrade_pages.router,
     gradebook_pages.router,
+    rehearsal_pages.router,
 )
 _API = (
     service_api.router,
@@ -158,6 +161,7 @@ _API = (
     images_api.router,
     courses_api.router,
     coursework_api.router,
+    rehearsals_api.router,
     ngshare_api.router,
 )
 _TEMPLATES = Path(__file__).parent / "templates"

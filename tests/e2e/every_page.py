@@ -200,6 +200,14 @@ _SERVICE_PAGES = (
         at="/course/seminar/gradebook",
     ),
     _page(
+        "rehearsal",
+        "/course/{course}/rehearsal",
+        "admin",
+        "This course has not been rehearsed yet.",
+        (BUTTON, "Rehearse"),
+        at="/course/seminar/rehearsal",
+    ),
+    _page(
         "regrades",
         "/course/{course}/regrades",
         "admin",
@@ -458,6 +466,7 @@ NO_PAGES = {
     f"{SERVICE}/usage/live": "a part of the usage page",
     f"{SERVICE}/course/{{group}}/live": "a part of a course's page",
     f"{SERVICE}/course/{{course}}/gradebook/csv": "a table",
+    f"{SERVICE}/course/{{course}}/rehearsal/live": "a part of the page of rehearsals",
     f"{_GRADING}/live": "a part of a grading's page",
     f"{_GRADING}/csv": "a table",
     f"{_GRADING}/manual": "leads to the first student to grade by hand",

@@ -20,6 +20,7 @@ from .check import CHECKING_COMMANDS
 from .grading import GRADING_COMMANDS
 from .prefix import prefix_command
 from .regrades import REGRADE_COMMANDS
+from .rehearsal import rehearse_command
 from .student import STUDENTS_COMMANDS
 from .teacher import TEACHING_COMMANDS, say
 
@@ -347,6 +348,7 @@ def _print_created(course: CourseOut, *, as_json: bool) -> None:
 for _command in (
     *TEACHING_COMMANDS,
     prefix_command,
+    rehearse_command,
     *GRADING_COMMANDS,
     *STUDENTS_COMMANDS,
     *CHECKING_COMMANDS,

@@ -35,6 +35,7 @@ from ...schemas.courses import (
     ReleaseIn,
     SubmitIn,
 )
+from ...schemas.coursework.rehearsals import RehearsalIn, RehearsalOut, RehearsalsOut
 from ...schemas.grading import (
     CourseGradebookOut,
     FeedbackIn,
@@ -214,6 +215,21 @@ class CourseCalls(Connection):
     async def checks(self, course: str, assignment: str) -> list[CheckOut]:
         """Return the caller's own checks of the last day, newest first."""
         return (await self._get(f"{_assignment(course, assignment)}/checks", ChecksOut)).checks
+
+    # -- rehearsals -----------------------------------------------------------------------
+
+    async def rehearse(self, course: str, body: RehearsalIn) -> RehearsalOut:
+        """Run every solution and hand-out on an image, or return the rehearsal in progress."""
+        call = _call("POST", f"{_course(course)}/rehearsals", body)
+        return await self._send_repeatable(call, RehearsalOut)
+
+    async def rehearsals(self, course: str) -> list[RehearsalOut]:
+        """Return the newest rehearsals of a course, newest first."""
+        return (await self._get(f"{_course(course)}/rehearsals", RehearsalsOut)).rehearsals
+
+    async def rehearsal(self, course: str, rehearsal: str) -> RehearsalOut:
+        path = f"{_course(course)}/rehearsals/{segment(rehearsal)}"
+        return await self._get(path, RehearsalOut)
 
     # -- grading --------------------------------------------------------------------------
 

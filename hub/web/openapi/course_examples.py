@@ -89,6 +89,13 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
         "on": {"summary": "For jobs with one device", "value": {"on": True, "devices": 1}},
         "off": {"summary": "Switch it off", "value": {"on": False}},
     },
+    "RehearsalIn": {
+        "next": {"summary": "On the newest build of the course's image", "value": {}},
+        "candidate": {
+            "summary": "One assignment on a candidate image",
+            "value": {"image": f"datascience@sha256:{_SHA256}", "assignment": "ps1"},
+        },
+    },
     "OutageIn": {
         "all": {
             "summary": "Three hours, for all courses",

@@ -36,6 +36,7 @@ from ...schemas.courses import (
     RosterIn,
     SubmitIn,
 )
+from ...schemas.coursework.rehearsals import RehearsalIn
 from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.grading import (
     FeedbackIn,
@@ -78,6 +79,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     PrefixIn,
     QuarantineIn,
     QuotesIn,
+    RehearsalIn,
     ReleaseIn,
     ReservationIn,
     ResumeIn,

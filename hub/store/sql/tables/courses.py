@@ -274,3 +274,72 @@ prefix_uses = Table(
     _of_an_assignment(),
     Index("prefix_uses_of_course", "course", "assignment"),
 )
+
+# Runs of a course's solutions and hand-outs on a candidate image; they touch no grade.
+rehearsals = Table(
+    "rehearsals",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("course", ForeignKey("courses.name"), nullable=False),
+    Column("image", String, nullable=False),
+    Column("present_image", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("asked_at", Double, nullable=False),
+    Column("asked_by", String, nullable=False),
+    Index("rehearsals_of_course", "course", "asked_at"),
+)
+
+rehearsal_jobs = Table(
+    "rehearsal_jobs",
+    metadata,
+    Column("request", String, primary_key=True),
+    Column("rehearsal", ForeignKey("rehearsals.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("image", String, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("why_not", Text, nullable=False),
+    Index("jobs_of_rehearsal", "rehearsal"),
+)
+
+# A row for each assignment whose students may run the hidden tests.
+official_check_rules = Table(
+    "official_check_rules",
+    metadata,
+    Column("course", String, primary_key=True),
+    Column("assignment", String, primary_key=True),
+    Column("per_day", Integer, nullable=False),
+    Column("names_cells", Boolean, nullable=False),
+    Column("by", String, nullable=False),
+    Column("at", Double, nullable=False),
+    _of_an_assignment(),
+)
+
+# The log of official checks: a row for each, also for those that count for nothing.
+official_checks = Table(
+    "official_checks",
+    metadata,
+    # Id of the request that runs it.
+    Column("request", String, primary_key=True),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("person", String, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sha256", String, nullable=False),
+    Column("tests_sha256", String, nullable=False),
+    Column("image", String, nullable=False),
+    Column("asked_at", Double, nullable=False),
+    # Whether its verdict may name cells, as the rule was when it was asked for.
+    Column("names_cells", Boolean, nullable=False),
+    # Empty until it has ended.
+    Column("outcome", String, nullable=False),
+    Column("ended_at", Double),
+    Column("points", Double),
+    Column("max_points", Double),
+    Column("cells", JSON, nullable=False),
+    # Signed, as JSON; empty until it has ended.
+    Column("receipt", Text, nullable=False),
+    _of_an_assignment(),
+    Index("official_checks_of_person", "course", "assignment", "person"),
+)

@@ -16,6 +16,11 @@ from carrel.courses.files.bundle import FileBundle
 from carrel.hub.cli import cli
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import RequestFilter
+from carrel.hub.schemas.coursework.rehearsals import (
+    REHEARSAL_RESULT,
+    RehearsalFindingOut,
+    RehearsalResultOut,
+)
 from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
 from carrel.hub.web.app import Server
 from carrel.hub.web.dependencies.context import WebContext
@@ -177,6 +182,26 @@ def test_a_students_check_does_not_count(course: Carrel, site: Site) -> None:
     )
     assert course(STUDENT1, "check", "ps1", "--last", "--watch").exit_code == 1
     assert "There are no submissions of ps1." in course(STUDENT1, "receipts", "ps1").output
+
+
+def test_a_rehearsal_says_what_breaks_and_its_exit_status_too(course: Carrel, site: Site) -> None:
+    assert "has not been rehearsed" in course(TEACHER, "rehearse", "cs101", "--last").stderr
+    begun = course(TEACHER, "rehearse", "cs101")
+    assert "0 of 1 assignment done." in begun.output, begun.stderr
+    (request,) = site.context.store.requests(RequestFilter(labels={"assignment": "ps1"}))
+    cell = RehearsalFindingOut(part="solution", notebook="ps1", cell="a", error="NameError: x")
+    result = RehearsalResultOut(findings=[cell], max_points=2.0)
+    came_out(site.context, request.id, result, name=REHEARSAL_RESULT)
+    ended = course(TEACHER, "rehearse", "cs101", "--last", "--wait")
+    assert ended.exit_code == 1
+    assert ended.output.splitlines()[1:] == [
+        "ASSIGNMENT  STATE   PART      CELL    ERROR         PRESENT IMAGE",
+        "ps1         breaks  solution  ps1: a  NameError: x",
+    ]
+    found = json.loads(course(TEACHER, "rehearse", "cs101", "--last", "--json").output)
+    assert (found["works"], found["sentence"]) == (False, "1 of 1 assignment broken: ps1.")
+    refused = course(TEACHER, "rehearse", "cs101", "--assignment", "ps9")
+    assert "has no assignment ps9" in refused.stderr
 
 
 def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site: Site) -> None:

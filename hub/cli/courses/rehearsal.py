@@ -1,0 +1,112 @@
+"""``carrel course rehearse``."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from ...client import Client
+from ...errors import NotFound
+from ...messages import units
+from ...schemas.coursework.rehearsals import RehearsalIn, RehearsalOut, RehearsedFindingOut
+from ..common import display
+from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.terminal import plain
+
+_EVERY = 1.0
+
+
+@click.command("rehearse", cls=ClientCommand)
+@click.argument("course")
+@click.option(
+    "--image",
+    default="",
+    metavar="NAME|DIGEST",
+    help="Candidate image; by default the newest build of the course's image.",
+)
+@click.option("--assignment", default="", help="Only this one; by default all released ones.")
+@click.option("--wait", is_flag=True, help="Wait for the result; exit status 1 if any breaks.")
+@click.option("--last", is_flag=True, help="Show the newest rehearsal instead of starting one.")
+@json_option
+@site_option
+def rehearse_command(
+    *,
+    course: str,
+    image: str,
+    assignment: str,
+    wait: bool,
+    last: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Run every solution and hand-out of COURSE on an image, before term (teachers).
+
+    A solution must get full points from all tests. A hand-out must run without errors other than
+    those of unsolved cells, and must not get full points. The jobs run on idle capacity; no
+    submission, grade or gradebook changes. The table shows what breaks, and whether it was already
+    broken on the course's present image.
+
+    \b
+    Examples:
+      carrel course rehearse cs101 --wait
+      carrel course rehearse cs101 --image datascience@sha256:3f2a91c04b7d --wait
+      carrel course rehearse cs101 --last
+    """
+    if last and (image or assignment):
+        raise click.UsageError("--last shows the newest rehearsal: omit --image and --assignment.")
+    with Client.from_environment(site) as client:
+        if last:
+            found = _newest(client, course)
+        else:
+            found = client.rehearse(course, RehearsalIn(image=image, assignment=assignment))
+        if wait and not found.ended:
+            if not as_json:
+                click.echo(f"Rehearsing {course} ({found.id}) …")
+            found = _ended(client, found)
+    if as_json:
+        display.as_json(found)
+    else:
+        _show(found)
+    if wait and not found.works:
+        sys.exit(1)
+
+
+def _newest(client: Client, course: str) -> RehearsalOut:
+    found = client.rehearsals(course)
+    if not found:
+        raise NotFound(
+            f"{course} has not been rehearsed yet.", accepted=f"carrel course rehearse {course}"
+        )
+    return found[0]
+
+
+def _ended(client: Client, rehearsal: RehearsalOut) -> RehearsalOut:
+    while not rehearsal.ended:
+        time.sleep(_EVERY)
+        rehearsal = client.rehearsal(rehearsal.course, rehearsal.id)
+    return rehearsal
+
+
+def _show(found: RehearsalOut) -> None:
+    where = f" on {units.short_reference(found.image)}" if found.image else ""
+    click.echo(f"Rehearsal of {found.course}{where} ({found.id}): {plain(found.sentence)}")
+    rows = []
+    for each in found.assignments:
+        if not each.findings:
+            rows.append([each.assignment, each.state, "", "", each.why, ""])
+        for finding in each.findings:
+            cell = finding.cell or "whole notebook"
+            place = f"{finding.notebook}: {cell}" if finding.notebook else cell
+            row = [each.assignment, each.state, finding.part, place, finding.error]
+            rows.append([*row, _before(finding)])
+    display.table(["ASSIGNMENT", "STATE", "PART", "CELL", "ERROR", "PRESENT IMAGE"], rows)
+    if not found.ended:
+        click.echo(f"Result: carrel course rehearse {found.course} --last --wait")
+
+
+def _before(finding: RehearsedFindingOut) -> str:
+    if finding.already is None:
+        return ""
+    return "already broken" if finding.already else "works"

@@ -1,0 +1,1 @@
+"""Bodies of rehearsals and official checks of courses."""
