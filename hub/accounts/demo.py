@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .passwords import random_password
+from .passwords import Cost, random_password
 from .store import Accounts
 
 
@@ -22,6 +22,8 @@ class DemoAccount:
 
 
 DEMO_GROUP = "cs101"
+_COST = Cost(n=2**12, p=1)
+"""Some milliseconds: 50 random bits, for a demo, need no more. A password of a user's own does."""
 DEMO_ACCOUNTS = (
     DemoAccount(name="admin", role="admin"),
     DemoAccount(name="teacher", role="teacher"),
@@ -45,5 +47,6 @@ def make_demo_accounts(accounts: Accounts) -> Mapping[str, str]:
     for wanted in DEMO_ACCOUNTS:
         if accounts.find(wanted.name) is None:
             passwords[wanted.name] = random_password()
-            accounts.add(wanted.name, passwords[wanted.name], admin=wanted.admin)
+            password = passwords[wanted.name]
+            accounts.add(wanted.name, password, admin=wanted.admin, cost=_COST)
     return passwords

@@ -83,11 +83,15 @@ class Accounts:
 
     # -- administration -------------------------------------------------------------------
 
-    def add(self, name: str, password: str, *, admin: bool) -> Account:
-        """Create an account. Raises Conflict if it exists, InvalidInput for name or password."""
+    def add(self, name: str, password: str, *, admin: bool, cost: Cost | None = None) -> Account:
+        """Create an account. Raises Conflict if it exists, InvalidInput for name or password.
+
+        Args:
+            cost: of this password's hash; by default that of all.
+        """
         name = usernames.parse_name(name)
         passwords.check_new(password)
-        hashed = passwords.hash_password(password, self._cost)
+        hashed = passwords.hash_password(password, cost or self._cost)
         now = self._clock()
         with self._transaction() as connection:
             if _row(connection, name) is not None:
