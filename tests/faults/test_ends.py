@@ -57,6 +57,7 @@ def test_case_16_the_death_of_a_server_frees_its_device_within_five_seconds(
     running_session(desk, "student1")
 
 
+@pytest.mark.slow  # spawners/sessions/test_local.py shows it of a hub with the spawner alone
 def test_case_17_the_reason_of_an_early_death_is_shown_within_three_seconds(
     desk: Installation,
 ) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 from collections.abc import Mapping
 
+import pytest
+
 from ..e2e.support import Installation
 from .kernels import Kernel
 from .support import home, leader, running_session, submit
@@ -54,6 +56,7 @@ def test_case_6_a_session_and_a_job_see_exactly_their_leased_devices(desk: Insta
     assert _printed(desk, bare_job) == nothing
 
 
+@pytest.mark.slow  # spawners/sessions/test_local.py shows it of a hub with the spawner alone
 def test_case_30_names_that_look_alike_share_nothing(desk: Installation) -> None:
     """Of people (a.b, a-b, a_b), and of a person with a server (a-b + c, a + b-c)."""
     people = {"a.b": "", "a_b": "", "a-b": "c", "a": "b-c"}

@@ -77,10 +77,20 @@ def test_case_14_a_session_a_job_and_a_place_in_the_queue_outlive_each_part(
 @pytest.mark.parametrize(
     ("part", "moment"),
     [
-        pytest.param("service", State.GRANTED, id="the service after the lease is written"),
+        pytest.param(
+            "service",
+            State.GRANTED,
+            id="the service after the lease is written",
+            marks=pytest.mark.slow,
+        ),
         pytest.param("service", State.STARTING, id="the service after the intent is written"),
         pytest.param("hub", State.GRANTED, id="the hub after the lease is written"),
-        pytest.param("hub", State.STARTING, id="the hub after the intent is written"),
+        pytest.param(
+            "hub",
+            State.STARTING,
+            id="the hub after the intent is written",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_case_1_and_2_killed_around_the_start_of_a_session(

@@ -6,6 +6,7 @@ import os
 import signal
 
 import psutil
+import pytest
 
 from ..e2e.support import Installation, eventually
 from .audit import audit
@@ -26,6 +27,7 @@ from .support import (
 )
 
 
+@pytest.mark.slow  # test_kills.py kills the hub, and the next test ends it
 def test_case_15_a_hub_that_shuts_down_keeps_its_servers(site: Installation) -> None:
     session = running_session(site, "student1")
     server = leader(site, session, user="student1")
