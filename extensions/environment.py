@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 _HERE = Path(__file__).parent
 LAB = _HERE / "lab"
@@ -18,8 +19,10 @@ NOTEBOOK_JOBS = _HERE / "notebook_jobs"
 DASHBOARD_NOTEBOOK = "dashboard.ipynb"
 DASHBOARD_PATH = "carrel/dashboard"
 """Path below the base URL of the user's server, like those that follow."""
-TENSORBOARD_PATH = "carrel/tensorboard"
-"""Path of the TensorBoards of jobs; the query or the next segment names the job."""
+LOG_VIEWER_PATHS = MappingProxyType(
+    {"tensorboard": "carrel/tensorboard", "mlflow": "carrel/mlflow"}
+)
+"""Paths of what shows the logs of jobs; the query or the next segment names the job."""
 SESSION_STATUS_PATH = "carrel/standing"
 """Path of the stream of session statuses."""
 KEEP_SESSION_PATH = "carrel/keep"

@@ -1,4 +1,4 @@
-"""Serve a dashboard of pool, queue and own jobs, and TensorBoard, by the user's Jupyter server.
+"""Serve a dashboard of pool, queue and own jobs, and viewers of logs, by the user's server.
 
 A session finds it through its environment (``extensions.environment``). The folder ``etc`` enables
 the server extension, makes Voila use the template in ``share``, which asks no external host for
@@ -18,10 +18,10 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server_app: ServerApp) -> None:
-    """Install the dashboard and TensorBoard; a server without Voila lacks only the dashboard."""
-    from .tensorboard_handlers import install_tensorboard  # noqa: PLC0415  # needs a server
+    """Install both; a server without Voila lacks only the dashboard."""
+    from .log_viewer_handlers import install_log_viewers  # noqa: PLC0415  # needs a server
 
-    install_tensorboard(server_app)
+    install_log_viewers(server_app)
     try:
         from .handlers import install  # noqa: PLC0415  # Voila is not part of the basic install
     except ModuleNotFoundError as error:

@@ -32,10 +32,15 @@ class _SocketServer:
         """Print nothing: its address is a socket."""
 
 
-def _end_with_the_server() -> None:
-    sys.stdin.read()
-    shutil.rmtree(Path(sys.argv[3]).parent, ignore_errors=True)
-    os._exit(0)
+def end_with_the_server() -> None:
+    """Wait, in a thread, for the end of the standard input; then end this process."""
+
+    def wait() -> None:
+        sys.stdin.read()
+        shutil.rmtree(Path(sys.argv[3]).parent, ignore_errors=True)
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def main() -> int:
@@ -43,7 +48,7 @@ def main() -> int:
     from tensorboard import default, program  # noqa: PLC0415  # not part of Carrel
 
     folder, prefix, _socket = sys.argv[1:4]
-    threading.Thread(target=_end_with_the_server, daemon=True).start()
+    end_with_the_server()
     board = program.TensorBoard(plugins=default.get_plugins(), server_class=_SocketServer)
     # The fast loader would be one more process, which listens on a port.
     board.configure(["", "--logdir", folder, "--path_prefix", prefix, "--load_fast", "false"])

@@ -68,8 +68,3 @@ def draft_beside(path: Path) -> Path:
     """
     digest = hashlib.sha256(path.name.encode("utf-8", "surrogatepass")).hexdigest()
     return path.with_name(f".{digest[:_HASH_DIGITS]}.part-{os.getpid()}")
-
-
-def is_event_file(name: str) -> bool:
-    """Return whether TensorBoard reads a file of this path."""
-    return name.rpartition("/")[2].startswith("events.out.tfevents")

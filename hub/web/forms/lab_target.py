@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from ....extensions.environment import TENSORBOARD_PATH
+from ....extensions.environment import LOG_VIEWER_PATHS
 from ...errors import InvalidInput
 from ...records.identity import Identity
 from ...requests.queries import RequestQueries
@@ -28,14 +28,14 @@ class LabTarget:
 
     Attributes:
         cell: number of a code cell of the job's notebook, as pages show it; empty for none.
-        tensorboard: whether the logs of the job are opened, instead of its output.
+        view: name of the program that opens the logs of the job; empty for its output.
     """
 
     course: str = ""
     assignment: str = ""
     job: str = ""
     cell: str = ""
-    tensorboard: bool = False
+    view: str = ""
 
     @classmethod
     def filled(cls, fields: Mapping[str, str]) -> LabTarget:
@@ -49,9 +49,12 @@ class LabTarget:
             for name in ("course", "assignment", "job", "cell")
         )
         if job:
-            tensorboard = fields.get("view") == "tensorboard"
-            valid = cell if _CELL.fullmatch(cell) else ""
-            return cls(job=job, cell=valid, tensorboard=tensorboard)
+            view = fields.get("view", "")
+            return cls(
+                job=job,
+                cell=cell if _CELL.fullmatch(cell) else "",
+                view=view if view in LOG_VIEWER_PATHS else "",
+            )
         if course and assignment:
             return cls(course=course, assignment=assignment)
         raise InvalidInput(
@@ -62,8 +65,8 @@ class LabTarget:
     def url(self, owner: str, server_name: str) -> str:
         """Return the address in a session of the owner."""
         server = server_url(owner, server_name)
-        if self.tensorboard:
-            return f"{server}{TENSORBOARD_PATH}?{urlencode({'job': self.job})}"
+        if self.view:
+            return f"{server}{LOG_VIEWER_PATHS[self.view]}?{urlencode({'job': self.job})}"
         named = {
             "carrel-course": self.course,
             "carrel-assignment": self.assignment,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from ....errors import CarrelError
-from ....files.filenames import is_event_file
+from ....files.log_viewers import viewers_of
 from ....results.curve import Curve
 from ....results.list_part import ListPart, ShownParts
 from ....results.report_curves import SingleValue, report_curves
@@ -104,7 +104,7 @@ def page_values(
         "request": request,
         "ledger": web.requests.ledger(visitor.identity, request.id),
         "files": files,
-        "has_event_files": any(is_event_file(file.name) for file in files.files),
+        "log_viewers": viewers_of(file.name for file in files.files),
         "files_part": ListPart.of(len(files.files), shown.files),
         "shown": shown,
         "followers": followers_of(web, visitor, request),

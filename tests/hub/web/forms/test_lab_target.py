@@ -32,9 +32,10 @@ def test_the_address_in_the_session_names_it(fields: dict[str, str], query: str)
     assert target.url("ada", "gpu") == f"{BASE_URL}user/ada/gpu/lab?{query}"
 
 
-def test_the_logs_of_a_job_are_opened_in_tensorboard() -> None:
-    target = LabTarget.filled({"job": "j-1", "view": "tensorboard"})
-    assert target.url("ada", "gpu") == f"{BASE_URL}user/ada/gpu/carrel/tensorboard?job=j-1"
+@pytest.mark.parametrize("view", ["tensorboard", "mlflow"])
+def test_the_logs_of_a_job_are_opened_in_their_viewer(view: str) -> None:
+    target = LabTarget.filled({"job": "j-1", "view": view})
+    assert target.url("ada", "gpu") == f"{BASE_URL}user/ada/gpu/carrel/{view}?job=j-1"
     assert "tensorboard" not in LabTarget.filled({"job": "j-1", "view": "x"}).url("ada", "")
 
 

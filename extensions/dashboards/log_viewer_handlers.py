@@ -1,7 +1,9 @@
-"""Open the TensorBoard logs of a job in the user's server: start a process, and pass calls on.
+"""Open the logs of a job in the user's server: start TensorBoard or MLflow, and pass calls on.
 
 carrel/tensorboard?job=ID       copies the logs, starts TensorBoard, and redirects to
 carrel/tensorboard/ID/…         which is passed on to its Unix socket
+
+carrel/mlflow does the same with MLflow.
 """
 
 from __future__ import annotations
@@ -32,19 +34,20 @@ from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.web import HTTPError, authenticated
 
 from ...hub.errors import CarrelError
-from ..environment import TENSORBOARD_PATH
+from ...hub.files.log_viewers import LOG_VIEWERS, LogViewer
+from ..environment import LOG_VIEWER_PATHS
 from ..job import client_of
-from .tensorboard_logs import copy_event_files
+from .job_logs import copy_logs
 
 MOST = 3
-"""TensorBoards of one server; one more ends the one that was opened first."""
-START_SECONDS = 60.0
+"""Jobs whose logs one server shows at a time; one more ends the one that was opened first."""
+START_SECONDS = 90.0
 CALL_SECONDS = 120.0
-_FOLDER = "carrel-tensorboard-"
+_FOLDER = "carrel-logs-"
 _LOOK_SECONDS = 0.1
 _LARGEST_ANSWER = 256 << 20
 _JOB = re.compile(r"j-[a-z0-9]{4,32}")
-_PROCESS = "carrel.extensions.dashboards.tensorboard_process"
+_PROCESS = "carrel.extensions.dashboards.{}_process"
 _FROM_BROWSER = ("Accept", "Content-Type", "If-None-Match", "X-XSRF-Protected")
 _TO_BROWSER = (
     "Content-Type", "Content-Encoding", "Content-Disposition", "Content-Security-Policy",
@@ -53,19 +56,19 @@ _TO_BROWSER = (
 
 
 _NOT_INSTALLED = (
-    "TensorBoard is not installed in this session. Run “pip install tensorboard” in a terminal of "
-    "the session, and click “Open in TensorBoard” again."
+    "{title} is not installed in this session. Run “pip install {name}” in a terminal of "
+    "the session, and click “Open in {title}” again."
 )
 _PAGE = """\
 <!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>TensorBoard</title><link rel="icon" href="data:;base64,=">
+<title>{title}</title><link rel="icon" href="data:;base64,=">
 <style>
   :root {{ color-scheme: light dark; }}
   body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; }}
 </style></head>
-<body><main><h1>TensorBoard</h1><p role="alert">{}</p></main></body>
+<body><main><h1>{title}</h1><p role="alert">{sentence}</p></main></body>
 </html>
 """
 
@@ -83,25 +86,25 @@ class _SocketResolver(Resolver):
 
 
 @dataclass(frozen=True, slots=True)
-class TensorBoard:
-    """A running process, and its folder with the logs and the socket."""
+class ViewerProcess:
+    """A running viewer, and its folder with the logs and the socket."""
 
     process: subprocess.Popen[bytes]
     folder: Path
 
     @classmethod
-    def start(cls, folder: Path, prefix: str) -> TensorBoard:
+    def start(cls, viewer: LogViewer, folder: Path, prefix: str) -> ViewerProcess:
         process = subprocess.Popen(
             [
                 sys.executable,
                 "-P",  # nothing in the home takes the place of a module
                 "-m",
-                _PROCESS,
+                _PROCESS.format(viewer.name),
                 str(folder / "logs"),
                 prefix,
                 str(folder / "socket"),
             ],
-            # It lists itself in a file there, readable by all users.
+            # TensorBoard lists itself in a file there, readable by all users.
             env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -125,20 +128,21 @@ class TensorBoard:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class TensorBoards:
-    """The TensorBoards of this server, by job."""
+class ViewerProcesses:
+    """The processes of one viewer in this server, by job."""
 
-    def __init__(self, base: str) -> None:
-        self._base = base
-        self._running: OrderedDict[str, TensorBoard] = OrderedDict()
+    def __init__(self, viewer: LogViewer, base: str) -> None:
+        self.viewer = viewer
+        self.address = url_path_join(base, LOG_VIEWER_PATHS[viewer.name])
+        self._running: OrderedDict[str, ViewerProcess] = OrderedDict()
         self._starting = asyncio.Lock()
 
-    def get(self, job: str) -> TensorBoard | None:
+    def get(self, job: str) -> ViewerProcess | None:
         found = self._running.get(job)
         return found if found is not None and found.process.poll() is None else None
 
     async def open(self, job: str) -> None:
-        """Copy what the job has written so far, and start its TensorBoard unless it runs.
+        """Copy what the job has written so far, and start the viewer unless it runs.
 
         Raises:
             CarrelError: the logs cannot be read.
@@ -149,7 +153,7 @@ class TensorBoards:
             found = self.get(job)
             folder = found.folder if found else _new_folder()
             try:
-                await asyncio.to_thread(copy_event_files, client_of(), job, folder / "logs")
+                await asyncio.to_thread(copy_logs, client_of(), job, self.viewer, folder / "logs")
                 if found is None:
                     found = await self._start(job, folder)
             except BaseException:
@@ -157,9 +161,9 @@ class TensorBoards:
                     shutil.rmtree(folder, ignore_errors=True)
                 raise
 
-    async def _start(self, job: str, folder: Path) -> TensorBoard:
-        prefix = url_path_join(self._base, TENSORBOARD_PATH, job)
-        made = await asyncio.to_thread(TensorBoard.start, folder, prefix)
+    async def _start(self, job: str, folder: Path) -> ViewerProcess:
+        prefix = url_path_join(self.address, job)
+        made = await asyncio.to_thread(ViewerProcess.start, self.viewer, folder, prefix)
         try:
             async with asyncio.timeout(START_SECONDS):
                 while not made.answers():
@@ -188,12 +192,12 @@ def _new_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
 
 
-class _TensorBoardHandler(JupyterHandler):
-    def initialize(self, boards: TensorBoards) -> None:
-        self.boards = boards
+class _LogViewerHandler(JupyterHandler):
+    def initialize(self, processes: ViewerProcesses) -> None:
+        self.processes = processes
 
 
-class TensorBoardOpenHandler(_TensorBoardHandler):
+class LogViewerOpenHandler(_LogViewerHandler):
     """Opens the logs of a job."""
 
     @authenticated
@@ -203,33 +207,42 @@ class TensorBoardOpenHandler(_TensorBoardHandler):
             await self._refuse(HTTPStatus.BAD_REQUEST, "The address names no job.")
             return
         invalidate_caches()  # it may have been installed since
-        if find_spec("tensorboard") is None:
-            await self._refuse(HTTPStatus.NOT_FOUND, _NOT_INSTALLED)
+        viewer = self.processes.viewer
+        if find_spec(viewer.name) is None:
+            sentence = _NOT_INSTALLED.format(title=viewer.title, name=viewer.name)
+            await self._refuse(HTTPStatus.NOT_FOUND, sentence)
             return
         try:
-            await self.boards.open(job)
+            await self.processes.open(job)
         except CarrelError as error:
             await self._refuse(error.http_status, str(error))
         except OSError as error:
             reason = str(error) or f"it took more than {START_SECONDS:g} seconds"
-            sentence = f"TensorBoard does not start: {reason}."
+            sentence = f"{viewer.title} does not start: {reason}."
             await self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
         else:
-            self.redirect(url_path_join(self.base_url, TENSORBOARD_PATH, job, "/"))
+            self.redirect(url_path_join(self.processes.address, job, "/"))
 
     async def _refuse(self, status: int, sentence: str) -> None:
         """Say why it cannot be opened: Jupyter's own page of a status does not."""
         self.set_status(status)
-        await self.finish(_PAGE.format(escape(sentence)))
+        title = self.processes.viewer.title
+        await self.finish(_PAGE.format(title=title, sentence=escape(sentence)))
 
 
-class TensorBoardProxyHandler(_TensorBoardHandler):
-    """Passes calls on to the TensorBoard of a job."""
+class LogViewerProxyHandler(_LogViewerHandler):
+    """Passes calls on to the viewer of a job."""
 
     def check_xsrf_cookie(self) -> None:
-        """Accept what TensorBoard's own page sends: other sites cannot set this header."""
-        if self.request.method != "GET" and "X-XSRF-Protected" not in self.request.headers:
-            raise HTTPError(HTTPStatus.FORBIDDEN, "The call does not come from TensorBoard.")
+        """Accept what the viewer's own page sends: other sites cannot set these headers."""
+        given = self.request.headers
+        of_its_page = (
+            "X-XSRF-Protected" in given  # TensorBoard
+            or given.get("Content-Type", "").partition(";")[0] == "application/json"  # MLflow
+        )
+        if self.request.method != "GET" and not of_its_page:
+            title = self.processes.viewer.title
+            raise HTTPError(HTTPStatus.FORBIDDEN, f"The call does not come from {title}.")
 
     @authenticated
     async def get(self, job: str) -> None:
@@ -240,14 +253,13 @@ class TensorBoardProxyHandler(_TensorBoardHandler):
         await self._forward(job)
 
     async def _forward(self, job: str) -> None:
-        board = self.boards.get(job)
-        if board is None:  # the server was restarted
-            opens = url_path_join(self.base_url, TENSORBOARD_PATH)
-            self.redirect(f"{opens}?job={job}")
+        found = self.processes.get(job)
+        if found is None:  # the server was restarted
+            self.redirect(f"{self.processes.address}?job={job}")
             return
         client = SimpleAsyncHTTPClient(
             force_instance=True,
-            resolver=_SocketResolver(path=board.socket),
+            resolver=_SocketResolver(path=found.socket),
             max_body_size=_LARGEST_ANSWER,
         )
         given = self.request.headers
@@ -272,13 +284,17 @@ class TensorBoardProxyHandler(_TensorBoardHandler):
         await self.finish()
 
 
-def install_tensorboard(server_app: ServerApp) -> None:
+def install_log_viewers(server_app: ServerApp) -> None:
     """Add the routes."""
     base = server_app.web_app.settings["base_url"]
-    boards = {"boards": TensorBoards(base)}
-    path = url_path_join(base, TENSORBOARD_PATH)
-    routes = [
-        (path, TensorBoardOpenHandler, boards),
-        (f"{path}/({_JOB.pattern})/.*", TensorBoardProxyHandler, boards),
-    ]
-    server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
+    for viewer in LOG_VIEWERS:
+        processes = ViewerProcesses(viewer, base)
+        routes = [
+            (processes.address, LogViewerOpenHandler, {"processes": processes}),
+            (
+                f"{processes.address}/({_JOB.pattern})/.*",
+                LogViewerProxyHandler,
+                {"processes": processes},
+            ),
+        ]
+        server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
