@@ -221,7 +221,7 @@ class LogViewerOpenHandler(_LogViewerHandler):
             sentence = f"{viewer.title} does not start: {reason}."
             await self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
         else:
-            self.redirect(url_path_join(self.processes.address, job, "/"))
+            self.redirect(url_path_join(self.processes.address, job, "/") + viewer.entry)
 
     async def _refuse(self, status: int, sentence: str) -> None:
         """Say why it cannot be opened: Jupyter's own page of a status does not."""

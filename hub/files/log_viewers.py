@@ -16,12 +16,14 @@ class LogViewer:
         name: in addresses; also that of the Python package.
         pattern: names of the files that it reads, in any folder of the job's files.
         writes: what a job must do for it, as one clause.
+        entry: its page that is opened, as a fragment of the address.
     """
 
     name: str
     title: str
     pattern: str
     writes: str
+    entry: str = ""
 
     def reads(self, path: str) -> bool:
         """Return whether it reads a file of a job."""
@@ -39,6 +41,7 @@ MLFLOW: Final = LogViewer(
     title="MLflow",
     pattern="mlflow.db",
     writes="logs to sqlite:///$CARREL_OUTPUT_DIR/mlflow.db",
+    entry="#/experiments",
 )
 LOG_VIEWERS: Final = (TENSORBOARD, MLFLOW)
 
