@@ -44,6 +44,7 @@ from .runtime.context import Context
 from .runtime.loop_metrics import LoopMetrics
 from .runtime.progress_cache import ProgressCache
 from .runtime.service_clock import ServiceClock
+from .secrets.cipher import Cipher
 from .store import open_store
 from .supervisor import doctor
 from .supervisor.doctor_run import DoctorRun
@@ -100,6 +101,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         claim_seconds=settings.claim_seconds,
         grace_seconds=settings.preemption_grace_seconds,
         signing_key=site_signing_key(state),
+        cipher=Cipher(state.encryption_keys),
     )
     idle_culling = IdleCulling(context, settings.idle_countdown_seconds)
     metrics = LoopMetrics()

@@ -22,7 +22,7 @@ Stored = JobSpec | RequestRecord
 
 _BY_KIND = frozenset({"command", "parameters", "kernel"})
 """Set for either a notebook or a command, after separate checks."""
-_CONVERTED = frozenset({"archive", "results", "sweep"})
+_CONVERTED = frozenset({"archive", "results", "secrets", "sweep"})
 """The body has the content of the archive, the job only a flag; the others are checked later."""
 
 

@@ -48,6 +48,9 @@ ENTRIES = {
         module=_CLIENT,
         help="Run a notebook by cron: add, list, pause, resume, run, remove.",
     ),
+    "secret": CommandEntry(
+        module=_CLIENT, help="Tokens and keys for jobs and sessions: set, list, remove."
+    ),
     "import": CommandEntry(
         module=_CLIENT, help="Run job files of OpenPAI or FfDL: files or a folder."
     ),

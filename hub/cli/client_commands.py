@@ -27,6 +27,7 @@ from .jobs.sweep import sweep_command, trials_command
 from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
 from .receipts.site_key import site_key_command
+from .secrets import secret_command
 from .sessions.quote import quote_command
 from .sessions.sessions import session_command
 from .usage import history_command, usage_command
@@ -48,6 +49,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "output": output_command,
         "wait": wait_command,
         "schedule": schedule_command,
+        "secret": secret_command,
         "import": import_command,
         "export": export_command,
         "pipeline": pipeline_command,

@@ -16,6 +16,7 @@ from .api.courses import CourseCalls
 from .api.images import ImageCalls
 from .api.ngshare import NgshareCalls
 from .api.schedules import ScheduleCalls
+from .api.secrets import SecretCalls
 from .api.sessions import SessionCalls
 from .api.streams import StreamCalls
 from .api.usage import UsageCalls
@@ -28,6 +29,7 @@ class AsyncClient(
     StreamCalls,
     SessionCalls,
     ScheduleCalls,
+    SecretCalls,
     UsageCalls,
     CourseCalls,
     NgshareCalls,

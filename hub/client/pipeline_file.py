@@ -44,7 +44,7 @@ _EXAMPLE: Final = (
 _NAME_LENGTH: Final = 64
 _COPIED: Final = (
     "devices", "model", "retries", "priority", "preemptible", "image", "internet", "parameters",
-    "kernel", "output", "labels",
+    "kernel", "output", "labels", "secrets",
 )  # fmt: skip  # as in the body of a job
 _KEYS: Final = (
     "notebook", "command", "after", "results", "sweep", "time", "memory", "inputs", "upload",

@@ -145,6 +145,10 @@ class Client:
     utilization = _blocking(AsyncClient.utilization)
     file = _blocking_iterator(AsyncClient.file)
 
+    set_secret = _blocking(AsyncClient.set_secret)
+    secrets = _blocking(AsyncClient.secrets)
+    remove_secret = _blocking(AsyncClient.remove_secret)
+
     create_schedule = _blocking(AsyncClient.create_schedule)
     schedules = _blocking(AsyncClient.schedules)
     schedule = _blocking(AsyncClient.schedule)

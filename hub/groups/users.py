@@ -165,7 +165,7 @@ class Users(AuditTrail):
         self.store.add_change(self._change(AuditAction.NEW_PASSWORD, name, name))
 
     def remove(self, name: str, *, who: str, force: bool = False) -> None:
-        """End a user's sessions and schedules, and delete the account and its JupyterHub user.
+        """End a user's sessions, and delete schedules, secrets, account and JupyterHub user.
 
         Files and the ledger stay. Every step is safe to repeat; the account is deleted last, so
         that an interrupted removal can be repeated.
@@ -186,6 +186,7 @@ class Users(AuditTrail):
                 self._own, name, more=" To remove the last one anyway: carrel user remove --force."
             )
         self.store.remove_schedules_of(name)
+        self.store.remove_secrets_of(name)
         self._end_sessions(name, who)
         self.hub.remove_user(name)
         self._own.remove(name)

@@ -34,6 +34,7 @@ from ..transitions.transition import Transition
 from .announcements import AnnouncementStore
 from .images import ImagePinStore
 from .schedules import ScheduleStore
+from .secrets import SecretStore
 from .usage import UsageStore
 from .utilization import UtilizationStore
 
@@ -41,7 +42,13 @@ P = ParamSpec("P")
 
 
 class Store(
-    UsageStore, AnnouncementStore, ImagePinStore, ScheduleStore, UtilizationStore, Protocol
+    UsageStore,
+    AnnouncementStore,
+    ImagePinStore,
+    ScheduleStore,
+    SecretStore,
+    UtilizationStore,
+    Protocol,
 ):
     """Everything that the service stores; see ``UsageStore`` for queries on past usage."""
 

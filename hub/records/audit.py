@@ -52,6 +52,9 @@ class AuditAction(StrEnum):
     FEEDBACK_RELEASE = "feedback release"
     EXTEND = "extend"
     OUTAGE = "outage"
+    SECRET_SET = "secret set"  # noqa: S105  # the name of an action
+    SECRET_REMOVE = "secret remove"  # noqa: S105  # the name of an action
+    SECRET_USE = "secret use"  # noqa: S105  # the name of an action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,7 @@ ERROR_CLASSES: Mapping[CauseCode, ErrorClass] = MappingProxyType(
         CauseCode.KERNEL_DIED: ErrorClass.USER,
         CauseCode.INVALID_JOB: ErrorClass.USER,
         CauseCode.MISSING_RESULT: ErrorClass.USER,
+        CauseCode.MISSING_SECRET: ErrorClass.USER,
     }
 )
 """Causes that are missing here are no errors: ends by a user, a limit or an administrator."""

@@ -32,6 +32,8 @@ class CauseCode(StrEnum):
     """It cannot run as submitted: its kernel, program, folder or notebook is missing."""
     MISSING_RESULT = "missing_result"
     """A parameter is to have a value of an earlier job, which has not given it."""
+    MISSING_SECRET = "missing_secret"  # noqa: S105  # the name of a cause
+    """A secret that it uses was removed, or its owner may not use it any more."""
     KERNEL_NOT_STARTED = "kernel_not_started"
     CONNECTION_FAILED = "connection_failed"
     """A cell that lost the connection to a host, or did not reach it in time."""
@@ -101,7 +103,7 @@ class SweepOrder:
         return cls(**{name: value for name, value in values.items() if name in names})
 
 
-_LISTS = ("command", "notes", "after")
+_LISTS = ("command", "notes", "after", "secrets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,7 @@ class JobSpec:
         after: the jobs that it waits for, as ``Dependency`` reads them.
         results: parameters that get values of these jobs; the values are added to ``parameters``
             when the job is released, once.
+        secrets: the secrets that it uses, as ``SecretUse`` reads them.
         gang: its members, if it has several; ``command`` is then that of the first role that must
             succeed.
         sweep: its trials, if the notebook runs once for each set of parameters.
@@ -152,6 +155,7 @@ class JobSpec:
     continuation: str = ""
     after: tuple[str, ...] = ()
     results: tuple[ResultParameter, ...] = ()
+    secrets: tuple[str, ...] = ()
     gang: JobGang | None = None
     sweep: SweepOrder | None = None
     computes_prefix: bool = False

@@ -12,10 +12,11 @@ from ..errors import NotFound
 from ..groups.membership import viewer_of
 from ..interfaces.files import Files
 from ..records.identity import Identity
-from ..records.requests import RequestRecord
+from ..records.requests import NewRequest, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, NotebookIn, RequestOut
+from ..secrets.vault import SecretVault
 from . import outputs
 from .access import RequestAccess
 from .dependencies import DependencyCheck
@@ -49,6 +50,7 @@ class JobService:
         request = with_sweep(accepted.request, body, accepted.notebook)
         request = DependencyCheck(c.store).held(who, request, body.after)
         request = with_results(c, request, body.results)
+        request = self._with_secrets(request, body)
         if resumes and request.job is not None:
             resumed = c.store.request(resumes).job
             known = [each for each in resumed.results if each.source] if resumed is not None else []
@@ -69,6 +71,13 @@ class JobService:
                 c.files.discard(request.id)
         c.notifier.notify()
         return RequestPresenter.of(c).one(record, viewer_of(c.store, who))
+
+    def _with_secrets(self, request: NewRequest, body: JobIn) -> NewRequest:
+        """Return the request with the complete form of its secrets, which must exist."""
+        if request.job is None or not body.secrets:
+            return request
+        used = SecretVault(self.context).resolved(request.owner, request.group, body.secrets)
+        return replace(request, job=replace(request.job, secrets=used))
 
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         """Return the body that submits a stored job again. Raises NotFound."""
@@ -98,6 +107,7 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
         {
             **job_fields.body_fields(job),
             "results": unresolved(job),
+            "secrets": list(job.secrets),
             # An attempt takes the state that a session has saved.
             "continuation": job.continuation if record.lease is None else "",
             "group": record.group,

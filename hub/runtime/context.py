@@ -8,6 +8,7 @@ from ..interfaces.backend import Backend
 from ..interfaces.clock import Clock
 from ..interfaces.files import Files
 from ..interfaces.jupyterhub import JupyterHub
+from ..interfaces.secrets import ValueCipher
 from ..interfaces.store import Store
 from ..provenance.signature import SigningKey
 from .kernel_reports import KernelReports
@@ -26,6 +27,7 @@ class Context:
     Attributes:
         claim_seconds: how long a granted device is held for an owner who has to claim it.
         grace_seconds: how long a request may continue after a preemption notice.
+        cipher: encrypts values of secrets for the store.
         signing_key: signs receipts and heads of logs in the name of this site.
     """
 
@@ -38,6 +40,7 @@ class Context:
     claim_seconds: float
     grace_seconds: float
     signing_key: SigningKey
+    cipher: ValueCipher
     notifier: ChangeNotifier = field(default_factory=ChangeNotifier)
     plan_cache: PlanCache = field(default_factory=PlanCache)
     spawner_listeners: SpawnerListeners = field(default_factory=SpawnerListeners)

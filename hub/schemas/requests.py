@@ -209,6 +209,9 @@ class RequestOut(Out):
     """Jobs that it waits for, or has waited for."""
     results: list[ResultOut] = []
     """Parameters that have values of these jobs, or will have them when it is released."""
+    secrets: list[str] = []
+    """The secrets that it uses, as `NAME:file` or `NAME:env=VARIABLE`, with `@GROUP` for those of a
+    group."""
     roles: list[RoleOut] = []
     """The roles of a job of several members; `command` is then that of the first role that must
     succeed."""
@@ -448,6 +451,15 @@ class JobIn(In):
             "or `JOB.id`.",
         ),
     ] = {}
+    secrets: Annotated[
+        list[Annotated[str, Field(max_length=200)]],
+        Field(
+            max_length=64,
+            description="Secrets that it uses: `NAME` or `NAME:file` for a file in "
+            "`$CARREL_SECRETS`, `NAME:env` or `NAME:env=VARIABLE` for a variable; with `@GROUP` "
+            "that of a group.",
+        ),
+    ] = []
     roles: Annotated[
         list[RoleIn],
         Field(

@@ -42,6 +42,8 @@ from ..requests.termination import RequestTermination
 from ..runtime.context import Context
 from ..runtime.loop_metrics import LoopMetrics
 from ..schemas.requests import EXTEND_SECONDS
+from ..secrets.delivery import SecretDelivery
+from ..secrets.vault import SecretVault
 from ..sessions.activity import SessionActivity
 from ..sessions.held import HeldSessions
 from ..sessions.lifecycle import SessionLifecycle
@@ -61,6 +63,7 @@ from .api import ngshare as ngshare_api
 from .api import pool as pool_api
 from .api import rehearsals as rehearsals_api
 from .api import requests as requests_api
+from .api import secrets as secrets_api
 from .api import service as service_api
 from .api import sessions as sessions_api
 from .api import usage as usage_api
@@ -153,6 +156,7 @@ _API = (
     pool_api.router,
     requests_api.router,
     workflows_api.router,
+    secrets_api.router,
     usage_api.router,
     sessions_api.router,
     admin_api.router,
@@ -238,6 +242,8 @@ def build_app(
         jobs=JobService(context),
         resumption=Resumption(context),
         schedules=ScheduleService(context),
+        secrets=SecretVault(context),
+        secret_delivery=SecretDelivery(context),
         explanations=WaitExplanations(context),
         trials=TrialService(context),
         pipelines=PipelineQueries(context),

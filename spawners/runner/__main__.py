@@ -32,7 +32,9 @@ from .attempt import outcome_messages as outcome
 from .attempt.attempt import AttemptMonitor
 from .attempt.gang_member import join
 from .attempt.log import Log
+from .attempt.output_masker import Masker
 from .attempt.reporter import EventReporter, Report
+from .attempt.secret_values import SecretMissing, SecretValues
 from .warm_start import WarmRunner, adopt_job, prepare_runner
 
 if TYPE_CHECKING:
@@ -126,9 +128,12 @@ def main(arguments: list[str]) -> int:
             service.claim()
         else:
             os.environ.update(join(order, order.member, service))
+        values = SecretValues.fetch(service) if order.job.secrets else SecretValues()
     except (Fenced, Rejected, Away) as error:
         return _exit_with(f"lease {order.lease_id} may not run: {error}", EXIT_FENCED)
-    return run(order, folder, service, warm)
+    except SecretMissing as error:
+        return fail(folder, service, outcome.missing_secret(str(error)))
+    return run(order, folder, service, warm, values)
 
 
 def take_claim(folder: Path) -> bool:
@@ -142,12 +147,42 @@ def take_claim(folder: Path) -> bool:
     return True
 
 
+def fail(folder: Path, service: AttemptClient, end: outcome.AttemptOutcome) -> int:
+    """Report the end of a job that cannot be started."""
+    log_line(end.message)
+    journal = Journal(folder / EVENTS)
+    delivery = Delivery(service, lambda: None, journal.sync)
+    delivery.start()
+    delivery.put(journal.write("ended", {**asdict(end), "code": str(end.code)}))
+    delivery.finish(_DELIVERY_SECONDS)
+    return EXIT_FAILED
+
+
 def run(
-    order: AttemptSpec, folder: Path, service: AttemptClient, warm: WarmRunner | None = None
+    order: AttemptSpec,
+    folder: Path,
+    service: AttemptClient,
+    warm: WarmRunner | None = None,
+    values: SecretValues | None = None,
 ) -> int:
-    """Execute the job in a second thread and deliver events from a third; wait for signals here."""
+    """Execute the job with its secrets, which no process finds after its end."""
     wake_up = WakeUp()
     wake_up.catch_signals()
+    values = values or SecretValues()
+    with values.in_environment():
+        return execute(order, folder, service, warm, masker=Masker(values.all), wake_up=wake_up)
+
+
+def execute(
+    order: AttemptSpec,
+    folder: Path,
+    service: AttemptClient,
+    warm: WarmRunner | None,
+    *,
+    masker: Masker,
+    wake_up: WakeUp,
+) -> int:
+    """Execute the job in a second thread and deliver events from a third; wait for signals here."""
     adopt_orphans()
     journal = Journal(folder / EVENTS)
     delivery = Delivery(service, wake_up.fence, journal.sync)
@@ -156,7 +191,7 @@ def run(
     def report(kind: str, data: Mapping[str, Json]) -> None:
         delivery.put(journal.write(kind, data))
 
-    attempt = prepare(order, folder, report, warm)
+    attempt = prepare(order, folder, report, warm, masker)
     monitor = AttemptMonitor(attempt)
     monitor.start()
     work = ThreadPoolExecutor(1, thread_name_prefix="work").submit(attempt.execute)
@@ -183,9 +218,11 @@ def run(
     return EXIT_SUCCEEDED if outcome.code is CauseCode.SUCCEEDED else EXIT_FAILED
 
 
-def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner | None) -> Attempt:
+def prepare(
+    order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner | None, masker: Masker
+) -> Attempt:
     reporter = EventReporter(report, order.limits)
-    log = Log(sys.stdout.fileno(), order.limits, reporter.cut)
+    log = Log(sys.stdout.fileno(), order.limits, reporter.cut, masker)
     if order.member is None:
         (folder / FILES).mkdir(mode=0o700, exist_ok=True)
     # Imported here, because the imports take half a second, which would delay the claim, and a
@@ -197,6 +234,7 @@ def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner |
             warm.end_server()
         return CommandAttempt(order, folder, reporter, log)
     attempt = _notebook_attempt(order)(report, order, folder, reporter, log)
+    attempt.masker = masker
     if warm is not None:
         attempt.fork_server = str(warm.socket)
     return attempt

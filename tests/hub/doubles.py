@@ -20,6 +20,7 @@ from carrel.hub.records.json_value import Json
 from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.progress_cache import ProgressCache
 from carrel.hub.scheduling.model.snapshot import Device, Group
+from carrel.hub.secrets.cipher import Cipher
 
 STUDENT1 = Identity(name="student1")
 STUDENT2 = Identity(name="student2")
@@ -158,4 +159,5 @@ def build(
         claim_seconds=CLAIM_SECONDS,
         grace_seconds=PREEMPTION_GRACE_SECONDS,
         signing_key=SigningKey.generate(),
+        cipher=Cipher(folder / "encryption.keys"),
     )

@@ -22,6 +22,7 @@ class FakeService:
         events: those accepted, each once, by number.
         joined: bodies of the members of a gang that have joined, by id; ``members`` of them are
             all.
+        secrets: the answer to an attempt that asks for the values of its secrets.
     """
 
     def __init__(self, ip: str = "127.0.0.1") -> None:
@@ -31,6 +32,7 @@ class FakeService:
         self.events: dict[int, dict[str, Any]] = {}
         self.joined: dict[str, dict[str, Any]] = {}
         self.members = 0
+        self.secrets: dict[str, Any] = {}
         self.asked = 0
         self._changed = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
@@ -53,6 +55,13 @@ class FakeService:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(handler: BaseHTTPRequestHandler) -> None:
                 self._answer(handler)
+
+            def do_GET(handler: BaseHTTPRequestHandler) -> None:
+                said = json.dumps(self.secrets).encode()
+                handler.send_response(self.status)
+                handler.send_header("Content-Length", str(len(said)))
+                handler.end_headers()
+                handler.wfile.write(said)
 
             def log_message(self, *_: object) -> None: ...
 

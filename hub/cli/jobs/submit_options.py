@@ -41,6 +41,7 @@ class SubmitOptions(TypedDict):
     image: str
     no_internet: bool
     after: tuple[str, ...]
+    secrets: tuple[str, ...]
     labels: tuple[str, ...]
     inputs: tuple[Path, ...]
     upload: bool
@@ -119,6 +120,14 @@ _OPTIONS = (
         metavar="JOB[:ok|:any]",
         help="Start when this job has succeeded, or with :any when it has ended; until then the "
         "job holds nothing. May be repeated.",
+    ),
+    click.option(
+        "--secret",
+        "secrets",
+        multiple=True,
+        metavar="NAME[:file|:env[=VARIABLE]]",
+        help="A secret of `carrel secret`: as the file $CARREL_SECRETS/NAME, or with :env as an "
+        "environment variable. May be repeated.",
     ),
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated."),
     click.option(
@@ -297,6 +306,8 @@ def built_fields(
         fields["internet"] = False
     if common["after"]:
         fields["after"] = list(common["after"])
+    if common["secrets"]:
+        fields["secrets"] = list(common["secrets"])
     if common["deadline"]:
         fields["deadline"] = parsers.moment(common["deadline"], time.time())
     place = job_builder.working_folder(

@@ -37,7 +37,7 @@ class Call:
     method: str
     path: str
     query: Query = field(default_factory=dict)
-    json: object = None
+    json: object = field(default=None, repr=False)
     form: Mapping[str, str] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     silence: float | None = None

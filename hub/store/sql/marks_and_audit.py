@@ -14,6 +14,7 @@ from ..rules import checks
 from .pool import group
 from .tables.core import changes, group_teachers, groups, marks, nodes, pins, requests
 from .tables.pool_rows import read_groups, read_unmarked_devices
+from .tables.secrets import secrets
 
 
 def remove_group(
@@ -29,6 +30,7 @@ def remove_group(
     connection.execute(update(groups).where(groups.c.name == name).values(removed_at=at))
     connection.execute(delete(group_teachers).where(group_teachers.c.group_name == name))
     connection.execute(delete(pins).where(pins.c.group_name == name))
+    connection.execute(delete(secrets).where(secrets.c.group_name == name))
     record_change(connection, change)
 
 

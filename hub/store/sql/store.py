@@ -46,6 +46,7 @@ from .image_pins import SqlImagePins
 from .queue import Queue
 from .request_search import RequestSearch
 from .schedules import SqlSchedules
+from .secrets import SqlSecrets
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import read_charged, read_ledger
 from .transactions import Transactions
@@ -58,7 +59,9 @@ from .utilization import SqlUtilization
 P = ParamSpec("P")
 
 
-class SqlStore(SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules, SqlUtilization):
+class SqlStore(
+    SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules, SqlSecrets, SqlUtilization
+):
     """Implements ``hub.interfaces.store.Store`` on a database; created by ``open_store``.
 
     Safe to use from any thread. Several processes may open the same database.

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request
 
+from ...records.gangs import split_member_id
 from ...schemas import (
     EventsIn,
     JoinIn,
@@ -18,6 +19,7 @@ from ...schemas import (
 )
 from ...schemas.grading import GradedOut, GradingOrderOut, KeptOut, VerdictIn
 from ...schemas.names import USER_LENGTH
+from ...schemas.secrets.bodies import SecretTicketOut, SecretValuesOut
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, RequestId
 from ..dependencies.context import web_of
@@ -144,6 +146,38 @@ def add_events(
 ) -> AcceptedOut:
     """Events are numbered by `seq` from 1; duplicates are dropped."""
     return AcceptedOut(accepted=web.attempts.add_events(lease_id, body))
+
+
+@router.get(
+    "/leases/{lease_id}/secrets",
+    tags=["attempts"],
+    summary="The values of an attempt's secrets",
+    dependencies=[Depends(_attempt)],
+)
+def secret_values(web: Carrel, lease_id: Lease) -> SecretValuesOut:
+    """For a job, at its start; each use is recorded. With `missing` set, the job must fail."""
+    return web.secret_delivery.to_attempt(split_member_id(lease_id)[0])
+
+
+@router.post(
+    "/leases/{lease_id}/secrets/ticket",
+    tags=["hub"],
+    summary="A ticket for the secrets of a session",
+    dependencies=[Depends(_hub)],
+)
+def secret_ticket(web: Carrel, lease_id: Lease) -> SecretTicketOut:
+    """With the ticket the session fetches its values, once."""
+    return web.secret_delivery.ticket(lease_id)
+
+
+@router.post(
+    "/leases/{lease_id}/secrets/redeem",
+    tags=["attempts"],
+    summary="The values of a session's secrets",
+)
+def redeem_ticket(web: Carrel, lease_id: Lease, request: Request) -> SecretValuesOut:
+    """Send the ticket as `Authorization: token …`. It is void afterwards."""
+    return web.secret_delivery.to_session(lease_id, token_of(request) or "")
 
 
 @router.get(

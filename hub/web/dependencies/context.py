@@ -33,6 +33,8 @@ from ...requests.sweeps import TrialService
 from ...requests.termination import RequestTermination
 from ...runtime.context import Context
 from ...schemas.announcements import AnnouncementOut
+from ...secrets.delivery import SecretDelivery
+from ...secrets.vault import SecretVault
 from ...sessions.activity import SessionActivity
 from ...sessions.held import HeldSessions
 from ...sessions.lifecycle import SessionLifecycle
@@ -64,6 +66,8 @@ class WebContext:
     jobs: JobService
     resumption: Resumption
     schedules: ScheduleService
+    secrets: SecretVault
+    secret_delivery: SecretDelivery
     explanations: WaitExplanations
     trials: TrialService
     pipelines: PipelineQueries

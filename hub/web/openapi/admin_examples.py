@@ -7,6 +7,13 @@ from typing import Any
 _AT = 1_795_258_800.0
 
 BODIES: dict[str, dict[str, dict[str, Any]]] = {
+    "SecretIn": {
+        "own": {"summary": "A token of your own", "value": {"value": "hf_…"}},
+        "group": {
+            "summary": "A token for the members of a group",
+            "value": {"value": "hf_…", "group": "cs101"},
+        },
+    },
     "GroupIn": {
         "group": {
             "summary": "A course below a department",

@@ -49,6 +49,7 @@ from ...schemas.grading import (
 from ...schemas.images import PinIn
 from ...schemas.resume import HaltIn, ResumeIn
 from ...schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleRunIn
+from ...schemas.secrets.bodies import SecretIn
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
@@ -87,6 +88,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ScheduleChangeIn,
     ScheduleIn,
     ScheduleRunIn,
+    SecretIn,
     SessionIn,
     StartedIn,
     StopIn,

@@ -8,6 +8,19 @@ _AT = 1_795_258_800.0
 _WAITS = {"kind": "session", "count": 12, "median_seconds": 40.0, "ninetieth_seconds": 900.0}
 
 ANSWERS: dict[str, dict[str, Any]] = {
+    "SecretsOut": {
+        "secrets": [
+            {
+                "name": "HF_TOKEN",
+                "group": "",
+                "set_by": "student1",
+                "set_at": _AT,
+                "used_at": _AT + 600,
+                "used_by": "student1",
+                "used_in": "j-7f3k2m9p",
+            }
+        ]
+    },
     "UsageReport": {
         "device_seconds": 5400.0,
         "by_group": [{"owner": "student1", "group": "cs101", "charged": 5340.0, "open": 60.0}],

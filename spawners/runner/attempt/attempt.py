@@ -19,6 +19,7 @@ from ....hub.records.notices import NoticeKind
 from . import memory
 from .log import Log
 from .outcome_messages import AttemptOutcome
+from .output_masker import Masker
 from .progress import ProgressFile
 from .reporter import EventReporter
 
@@ -42,6 +43,7 @@ class Attempt(ABC):
         folder: the attempt's folder.
         stopping: set when no further cell or process may be started.
         process: the kernel or the command; its exit status stays readable after its end.
+        masker: masks the values of its secrets in outputs.
         memory_used: memory of its processes in bytes when they were killed for it; 0 otherwise.
     """
 
@@ -54,6 +56,7 @@ class Attempt(ABC):
         self.process: Process | None = None
         self.memory_used = 0
         self.counter = memory.kill_counter()
+        self.masker = Masker()
         self._killed_for_memory = False
         self._steps = ProgressFile(folder / PROGRESS)
         self._saved = TouchFile(folder / SAVED)

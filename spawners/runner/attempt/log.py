@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from ....hub.attempts.output_limits import OutputLimits
+from .output_masker import Masker
 from .text import KeptText, Lines, left_out, storable
 
 _CHUNK = 1 << 16
@@ -21,12 +22,17 @@ class Log:
     """
 
     def __init__(
-        self, descriptor: int, limits: OutputLimits, cut: Callable[[str, int], None]
+        self,
+        descriptor: int,
+        limits: OutputLimits,
+        cut: Callable[[str, int], None],
+        masker: Masker | None = None,
     ) -> None:
         self._descriptor = descriptor
         self._lines = Lines(_LONGEST_LINE)
         self._kept = KeptText(limits.log)
         self._cut = cut
+        self._masker = masker or Masker()
         self._lock = threading.Lock()
         self._full = False
 
@@ -60,12 +66,12 @@ class Log:
 
     def tail(self, characters: int) -> str:
         with self._lock:
-            return (self._kept.text + self._lines.held)[-characters:]
+            return (self._kept.text + self._masker.text(self._lines.held))[-characters:]
 
     def _append(self, text: str) -> None:
         if not text:
             return
-        self._emit(self._kept.add(text, self._report_cut))
+        self._emit(self._kept.add(self._masker.text(text), self._report_cut))
         if self._kept.dropped and not self._full:
             self._full = True
             self._emit("\n[carrel: the log is full; its last lines follow when the job ends]\n")

@@ -105,6 +105,13 @@ def invalid_job(why: str, details: str = "") -> AttemptOutcome:
     )
 
 
+def missing_secret(why: str) -> AttemptOutcome:
+    return AttemptOutcome(
+        code=CauseCode.MISSING_SECRET,
+        message=_short(f"{why} Set it and submit the job again, or omit it."),
+    )
+
+
 def kernel_not_started(exit_text: str, error: BaseException) -> AttemptOutcome:
     return AttemptOutcome(
         code=CauseCode.KERNEL_NOT_STARTED,

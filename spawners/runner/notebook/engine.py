@@ -33,6 +33,7 @@ from ....hub.messages.units import count
 from ....hub.records.json_value import Json
 from ....hub.records.requests import CauseCode
 from ..attempt.outcome_messages import AttemptOutcome, plain
+from ..attempt.output_masker import Masker
 from ..attempt.outputs import CellOutputs, bounded_bundle
 from ..attempt.progress import step_of_bar
 from ..attempt.text import left_out, storable, utf8_size
@@ -133,7 +134,11 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
     def cell_exception(
         self, cell: NotebookNode, cell_index: int, exception: CellExecutionError, **_: object
     ) -> None:
-        self.attempt.failure = (cell_index, _cause(exception, cell))
+        cause, mask = _cause(exception, cell), self.attempt.masker.text
+        self.attempt.failure = (
+            cell_index,
+            CellExecutionError(mask(cause.traceback), mask(cause.ename), mask(cause.evalue)),
+        )
         super().cell_exception(cell, cell_index)
 
     def cell_complete(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
@@ -382,7 +387,8 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
     def process_message(
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
     ) -> NotebookNode | None:
-        content, manager = msg["content"], self.nb_man
+        manager = self.nb_man
+        content = msg["content"] = masked(msg["content"], manager.attempt.masker)
         manager.attempt.loop = asyncio.get_running_loop()
         if cut := content.get("carrel_cut"):
             manager.attempt.reporter.cut("output", int(cut))
@@ -459,6 +465,16 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
         size += sum(len(buffer) for buffer in msg.get("buffers") or ())
         if self.nb_man.outputs.replace(f"comm {content['comm_id']}", size):
             super().handle_comm_msg(outs, msg, cell_index)
+
+
+def masked(content: dict[str, Any], masker: Masker) -> dict[str, Any]:
+    """Mask the content of a message, of which a part in the middle may have been left out."""
+    at = content.get("carrel_at")
+    found: dict[str, Any] = masker.json(content)  # type: ignore[assignment]  # JSON
+    if at and found is not content:
+        before = masker.text(content["text"][:at])
+        found |= {"text": before + masker.text(content["text"][at:]), "carrel_at": len(before)}
+    return found
 
 
 def text_of_value(answer: Mapping[str, Any]) -> str:

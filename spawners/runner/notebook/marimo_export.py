@@ -24,6 +24,7 @@ from ....hub.errors import InvalidInput
 from ....hub.records.json_value import Json
 from ..attempt.command import run_process
 from ..attempt.outcome_messages import StartFailed
+from ..attempt.output_masker import Masker
 from ..kernels.provisioner import split_command
 from .engine import NotebookManager, text_for_log
 from .state import NotebookState
@@ -127,7 +128,9 @@ def _record(attempt: NotebookState, node: NotebookNode) -> None:
 
 
 def _record_cell(manager: NotebookManager, index: int, outputs: Sequence[NotebookNode]) -> None:
-    attempt, cell, error = manager.attempt, manager.nb.cells[index], _error(outputs)
+    attempt, cell = manager.attempt, manager.nb.cells[index]
+    outputs = [masked_output(output, attempt.masker) for output in outputs]
+    error = _error(outputs)
     first = attempt.failure is None
     if first:
         manager.cell_start(cell, cell_index=index)
@@ -149,6 +152,11 @@ def _record_cell(manager: NotebookManager, index: int, outputs: Sequence[Noteboo
         raised = CellExecutionError("\n".join(error.traceback), error.ename, error.evalue)
         manager.cell_exception(cell, cell_index=index, exception=raised)
     manager.cell_complete(cell, cell_index=index)
+
+
+def masked_output(output: NotebookNode, masker: Masker) -> NotebookNode:
+    found: NotebookNode = nbformat.from_dict(masker.json(output))  # type: ignore[no-untyped-call]
+    return found
 
 
 def _error(outputs: Sequence[NotebookNode]) -> NotebookNode | None:

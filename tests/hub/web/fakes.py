@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
 from typing import Any, cast
 
 import httpx
@@ -56,6 +59,7 @@ from carrel.hub.schemas.calendar import ReservationOut
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.schemas.images import ImagesOut
 from carrel.hub.schemas.sweeps import ReportsOut, TrialsOut
+from carrel.hub.secrets.cipher import Cipher
 from carrel.hub.usage.reports import UsageReports
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.dependencies.context import WebContext
@@ -443,6 +447,7 @@ def context_of(service: FakeService) -> Context:
         claim_seconds=CLAIM_SECONDS,
         grace_seconds=PREEMPTION_GRACE_SECONDS,
         signing_key=SigningKey.generate(),
+        cipher=Cipher(Path(tempfile.gettempdir()) / f"keys-{token_hex(8)}"),
         notifier=service.notifier,
         spawner_listeners=cast(SpawnerListeners, service),
     )

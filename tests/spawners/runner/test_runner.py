@@ -67,6 +67,7 @@ def test_the_keys_of_an_order_are_those_that_runners_in_older_images_read(tmp_pa
         "owner": "",
         "course_data": "",
         "member": None,
+        "secrets": [],
         "sweep": None,
         "computes_prefix": False,
         "limits": {},
