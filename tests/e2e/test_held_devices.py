@@ -128,6 +128,7 @@ def test_a_device_is_held_and_claimed_while_a_cpu_session_runs(site: Installatio
     assert answers(site, "student2", "")
 
 
+@pytest.mark.slow  # hub/sessions/test_held.py goes the same way without processes
 def test_an_unclaimed_device_goes_to_the_next_request(hasty: Installation) -> None:
     site = hasty
     body = {"devices": 1, "hours": 1.0, "group": "cs101", "claim": True}

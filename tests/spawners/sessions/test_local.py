@@ -500,6 +500,7 @@ class TestOwnHub:
         finally:
             hub.stop()
 
+    @pytest.mark.slow  # faults/test_kills.py kills the hub of an installation at that moment
     def test_case_2_a_hub_killed_while_a_server_starts_finds_it_again(
         self, tmp_path: Path, service: FakeService
     ) -> None:
