@@ -28,6 +28,9 @@ from ..hub.client.job_watch import follow_all
 from ..hub.client.pipeline import submit_pipeline
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
+from ..hub.provenance.canonical_json import parse_object
+from ..hub.provenance.crate import read_receipt
+from ..hub.provenance.receipt import JobReceiptOut
 from ..hub.records.dependencies import ResultReference
 from ..hub.schemas import (
     CauseOut,
@@ -377,6 +380,16 @@ class Job:
             found.content.decode("utf-8-sig"), as_version=4
         )
         return node
+
+    def receipt(self) -> JobReceiptOut:
+        """Return the receipt of the ended job: what ran, on what, when, and at what cost.
+
+        ``carrel receipt`` writes it to a file, with its signature.
+
+        Raises:
+            Conflict: the job has not ended.
+        """
+        return read_receipt(parse_object(self.client.receipt(self.id), "The receipt"))
 
     def files(self) -> list[JobFile]:
         """Return the files that it has written to ``$CARREL_OUTPUT_DIR``."""

@@ -21,6 +21,8 @@ OUTPUT: Final = "output.ipynb"
 FILES: Final = "files"
 PROGRESS: Final = "progress.json"
 REPORTS: Final = "reports.jsonl"
+PROVENANCE: Final = "provenance.json"
+"""What the runner knows about the inputs and the environment of the attempt, for its receipt."""
 NOTICE: Final = "notice.json"
 SAVED: Final = "saved"
 WORK: Final = "work"
@@ -30,6 +32,7 @@ WAKE_PIPE: Final = "bell"
 """The named pipe next to the attempt folder that wakes a waiting runner."""
 _KEPT_BY_SERVICE: Final = frozenset(
     {"archive", "retries", "internet", "notes", "after", "results", "gang"}
+    | {"rerun_of", "accepted_changes"}
 )
 """Fields of a job that service and backend implement; they are not part of the file."""
 

@@ -76,6 +76,10 @@ ENTRIES = {
     "course": CommandEntry(
         module=_CLIENT, help="Courses: assignments, fetch, submit; create, roster, release."
     ),
+    "receipt": CommandEntry(module=_CLIENT, help="Fetch the signed receipt of an ended job."),
+    "verify": CommandEntry(
+        module=_CLIENT, help="Check a receipt, or an executed notebook, without the site."
+    ),
     "site-key": CommandEntry(
         module=_CLIENT, help="Show the public key that verifies receipts of the site."
     ),

@@ -26,7 +26,9 @@ from .jobs.submit import run_command, submit_command, wait_command
 from .jobs.sweep import sweep_command, trials_command
 from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
+from .receipts.receipt import receipt_command
 from .receipts.site_key import site_key_command
+from .receipts.verify import verify_command
 from .secrets import secret_command
 from .sessions.quote import quote_command
 from .sessions.sessions import session_command
@@ -64,6 +66,8 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "course": course_command,
         "usage": usage_command,
         "history": history_command,
+        "receipt": receipt_command,
+        "verify": verify_command,
         "site-key": site_key_command,
     }
 )

@@ -103,7 +103,7 @@ class SweepOrder:
         return cls(**{name: value for name, value in values.items() if name in names})
 
 
-_LISTS = ("command", "notes", "after", "secrets")
+_LISTS = ("command", "notes", "after", "secrets", "accepted_changes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +137,8 @@ class JobSpec:
         sweep: its trials, if the notebook runs once for each set of parameters.
         computes_prefix: whether it saves its variables for jobs that begin with the same cells: a
             job of a course, of the given cells of an assignment.
+        rerun_of: id of the job that this one repeats by its receipt; empty otherwise.
+        accepted_changes: how image or inputs differed from those of that job, one sentence each.
     """
 
     notebook_name: str
@@ -159,6 +161,8 @@ class JobSpec:
     gang: JobGang | None = None
     sweep: SweepOrder | None = None
     computes_prefix: bool = False
+    rerun_of: str = ""
+    accepted_changes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""

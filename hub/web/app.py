@@ -30,6 +30,7 @@ from ..messages import requests as request_messages
 from ..messages import units
 from ..messages import usage as usage_messages
 from ..messages.help_pages import help_page
+from ..receipts.service import ReceiptService
 from ..requests.amendments import Amendments, TimeExtensions
 from ..requests.attempt_reports import AttemptReports
 from ..requests.explanation import WaitExplanations
@@ -233,6 +234,7 @@ def build_app(
     dispatcher = ChangeDispatcher(
         ChangeFeed(context.store, requests, context.plan_cache, context.notifier), streams
     )
+    trials = TrialService(context)
     app.state.web = WebContext(
         context=context,
         membership=membership,
@@ -241,11 +243,12 @@ def build_app(
         requests=requests,
         jobs=JobService(context),
         resumption=Resumption(context),
+        receipts=ReceiptService(context, trials, site=settings.url),
         schedules=ScheduleService(context),
         secrets=SecretVault(context),
         secret_delivery=SecretDelivery(context),
         explanations=WaitExplanations(context),
-        trials=TrialService(context),
+        trials=trials,
         pipelines=PipelineQueries(context),
         termination=RequestTermination(context),
         amendments=Amendments(context),

@@ -205,6 +205,7 @@ def execute(
     _conclude(attempt, outcome, wake_up)
     end_descendants(attempt)
     attempt.finish(outcome)
+    _write_provenance(attempt)
     attempt.log.write(f"carrel: {outcome.message}\n")
     attempt.log.close()
     if wake_up.fenced:
@@ -288,6 +289,14 @@ def _conclude(attempt: Attempt, outcome: outcome.AttemptOutcome, wake_up: WakeUp
     except (OSError, RuntimeError) as error:
         # RuntimeError: work that hangs was changing the notebook at that moment.
         log_line(f"the outcome could not be saved in the output: {error}")
+
+
+def _write_provenance(attempt: Attempt) -> None:
+    """Write the part of the receipt that only the runner knows; the job does not depend on it."""
+    try:
+        attempt.write_provenance()
+    except (OSError, ValueError) as error:
+        log_line(f"inputs and environment could not be recorded: {error}")
 
 
 def adopt_orphans() -> None:

@@ -456,6 +456,7 @@ NO_PAGES = {
     f"{SERVICE}/requests.csv": "a table",
     f"{SERVICE}/requests/{{request_id}}/feed": "a stream",
     f"{SERVICE}/requests/{{request_id}}/why": "a part of a request that waits",
+    f"{SERVICE}/requests/{{request_id}}/receipt": "a part of the page of a job",
     f"{SERVICE}/requests/{{request_id}}/ledger": "a part of the usage page",
     f"{SERVICE}/requests/{{request_id}}/trials.csv": "a table",
     f"{SERVICE}/requests/{{request_id}}/outputs/{{event_id}}": "in a sandboxed frame",

@@ -157,6 +157,15 @@ class RequestCalls(Connection):
         response = await self._transport.send(Call(method="GET", path=path))
         return OutputFile.of(response, request_id)
 
+    async def receipt(self, request_id: str) -> bytes:
+        """Return the receipt of an ended job, as the file that ``carrel verify`` reads.
+
+        Raises:
+            Conflict: the job has not ended.
+        """
+        path = f"requests/{segment(request_id)}/receipt"
+        return (await self._transport.send(Call(method="GET", path=path))).content
+
     async def files(self, request_id: str) -> FilesOut:
         """Return the list of the job's files in ``$CARREL_OUTPUT_DIR``."""
         return await self._get(f"requests/{segment(request_id)}/files", FilesOut)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response
 
+from ...provenance.crate import FILE_NAME
 from ...requests.pagination import RequestQuery
 from ...schemas import (
     LARGEST,
@@ -239,15 +241,40 @@ def events(
     responses={200: {"content": {"application/x-ipynb+json": {}}, "description": "The notebook."}},
 )
 def output(web: Carrel, who: Reader, request_id: RequestId) -> Response:
-    """The notebook as saved after the last completed cell, also of a failed job."""
+    """The notebook as saved after the last completed cell, also of a failed job.
+
+    That of an ended job has its receipt in its metadata, as `carrel.receipt`.
+    """
     name, content = web.requests.output(who, request_id)
     return Response(
-        content,
+        web.receipts.signed_notebook(who, request_id, content),
         media_type="application/x-ipynb+json",
         headers={
             "Content-Disposition": attachment(name),
             **SAFE_CONTENT,
         },
+    )
+
+
+@router.get(
+    "/requests/{request_id}/receipt",
+    tags=["requests"],
+    summary="The receipt of an ended job",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/ld+json": {}}, "description": "An RO-Crate 1.1, signed."}
+    },
+)
+def receipt(web: Carrel, who: Reader, request_id: RequestId) -> Response:
+    """What the site has recorded of the job, what its runner reported, and the site's signature.
+
+    The entity `#receipt` has the receipt as JSON; `carrel verify` checks the signature offline.
+    """
+    crate = web.receipts.crate(who, request_id)
+    return Response(
+        json.dumps(crate, ensure_ascii=False, indent=1) + "\n",
+        media_type="application/ld+json",
+        headers={"Content-Disposition": attachment(FILE_NAME), **SAFE_CONTENT},
     )
 
 

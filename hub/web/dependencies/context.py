@@ -20,6 +20,7 @@ from ...interfaces.backups import Backups
 from ...interfaces.clock import Clock
 from ...inventory.images import ImageCatalogue
 from ...inventory.pool import PoolQueries
+from ...receipts.service import ReceiptService
 from ...records.audit import ChangeFilter
 from ...records.identity import Identity
 from ...requests.amendments import Amendments, TimeExtensions
@@ -65,6 +66,7 @@ class WebContext:
     requests: RequestQueries
     jobs: JobService
     resumption: Resumption
+    receipts: ReceiptService
     schedules: ScheduleService
     secrets: SecretVault
     secret_delivery: SecretDelivery

@@ -7,17 +7,21 @@ import os
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
 import psutil
 
-from ....hub.attempts.spec import NOTICE, PROGRESS, SAVED, AttemptSpec
+from ....hub.attempts.spec import NOTICE, PROGRESS, PROVENANCE, SAVED, WORK, AttemptSpec
+from ....hub.files.safe_fs import write_into
+from ....hub.interfaces.backend_settings import COURSE_DATA
+from ....hub.records.json_value import Json
 from ....hub.records.notices import NoticeKind
-from . import memory
+from . import environment, memory
 from .log import Log
+from .observed_inputs import ObservedInputs
 from .outcome_messages import AttemptOutcome
 from .output_masker import Masker
 from .progress import ProgressFile
@@ -58,6 +62,8 @@ class Attempt(ABC):
         self.counter = memory.kill_counter()
         self.masker = Masker()
         self._killed_for_memory = False
+        self._inputs: ObservedInputs | None = None
+        self._git: Mapping[str, Json] | None = None
         self._steps = ProgressFile(folder / PROGRESS)
         self._saved = TouchFile(folder / SAVED)
         self._notice = TouchFile(folder / NOTICE)
@@ -97,6 +103,8 @@ class Attempt(ABC):
         self.report_saved()
         if self._notice.touched():
             self.save()
+        if self._inputs is not None:
+            self._inputs.poll()
         self.reporter.tick()
         self.log.tick()
         self.counter.mark()
@@ -109,6 +117,22 @@ class Attempt(ABC):
                 self.memory_used = memory_used
                 self.stopping.set()
                 self._kill_all()
+
+    def observe(self, working_folder: Path) -> None:
+        """Begin to observe what the job reads; called before it starts."""
+        home = Path(self.order.home)
+        roots = {"work": self.folder / WORK} if self.order.archive_path else {"home": home}
+        if course := os.environ.get(COURSE_DATA):
+            roots["course"] = Path(course)
+        self._git = environment.git_state(working_folder, home.resolve())
+        self._inputs = ObservedInputs(roots, working_folder)
+
+    def write_provenance(self) -> None:
+        """Write what the runner knows for the receipt; called when all processes have ended."""
+        found: dict[str, Json] = {**environment.described(), "git": self._git}
+        if self._inputs is not None:
+            found["inputs"] = self._inputs.as_json()
+        write_into(self.folder, PROVENANCE, json.dumps(found))
 
     def has_notice(self) -> bool:
         """Whether the attempt will be stopped soon."""

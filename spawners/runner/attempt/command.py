@@ -35,7 +35,9 @@ class CommandAttempt(Attempt):
 
     def execute(self) -> None:
         command = self.order.job.command
-        os.chdir(working_folder(self.order, self.folder))
+        cwd = working_folder(self.order, self.folder)
+        os.chdir(cwd)
+        self.observe(cwd)
         if shutil.which(command[0]) is None:
             raise StartFailed(
                 f'the program "{command[0]}" was not found; '

@@ -43,6 +43,7 @@ class NotebookAttempt(NotebookState):
     def execute(self) -> None:
         order = self.order
         cwd = working_folder(order, self.folder)
+        self.observe(cwd)
         notebook = load(order)
         kernel = choose_kernel(order, notebook)
         if is_marimo(notebook):

@@ -44,6 +44,7 @@ class SweepAttempt(NotebookAttempt):
         order = self.order
         assert order.job.sweep is not None
         cwd = working_folder(order, self.folder)
+        self.observe(cwd)
         notebook = load(order)
         if is_marimo(notebook):
             raise StartFailed("a sweep runs a notebook with cells, not one of marimo")

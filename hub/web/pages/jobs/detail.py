@@ -100,6 +100,13 @@ def ledger(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
     return html(web.render("shared/ledger.html", ledger=entries))
 
 
+@router.get("/requests/{request_id}/receipt")
+def receipt(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
+    """Render the receipt of an ended job, for the panel of its page."""
+    found = web.receipts.receipt(visitor.identity, request_id)
+    return html(web.render("jobs/receipt.html", receipt=found))
+
+
 @router.get("/requests/{request_id}/why")
 def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
     """Explain why a request is queued; waiting pages fetch it regularly.
@@ -256,7 +263,8 @@ def _output_contents(web: WebContext, who: Identity, request_id: str) -> Iterato
     request = web.requests.request(who, request_id)
     if request.notebook:
         with suppress(NotFound):  # not written yet
-            name, notebook = web.requests.output(who, request_id)
+            name, written = web.requests.output(who, request_id)
+            notebook = web.receipts.signed_notebook(who, request_id, written)
             yield SavedOutput(name=name, size=len(notebook), open=lambda: BytesIO(notebook))
     for file in web.requests.files_of(who, request_id).files:
         yield SavedOutput(

@@ -37,7 +37,16 @@ from .timeline import (
 from .utilization_plots import UtilizationView, utilization_view
 
 _SESSION_PARTS = ("state", "utilization", "facts")
-_PARTS = (*_SESSION_PARTS, "pipeline", "parameters", "members", "trials", "reports", "files")
+_PARTS = (
+    *_SESSION_PARTS,
+    "pipeline",
+    "parameters",
+    "members",
+    "trials",
+    "reports",
+    "files",
+    "receipt",
+)
 _log = logging.getLogger(__name__)
 
 

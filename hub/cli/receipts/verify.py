@@ -1,0 +1,83 @@
+"""``carrel verify``: check a receipt, or an executed notebook with its receipt, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ...client import Client
+from ...errors import InvalidInput
+from ...provenance.signature import PublicKey
+from ...provenance.verification import VerifiedReceipt, verify
+from ..common import display
+from ..common.client_command import ClientCommand, json_option
+from ..common.notes import note
+
+_MOST_BYTES = 128 << 20
+
+
+@click.command("verify", cls=ClientCommand)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--key",
+    "key_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Public key of the site that must have signed it, from `carrel site-key`.",
+)
+@click.option("--site", metavar="URL", help="Ask this site for its public key, instead of --key.")
+@json_option
+def verify_command(*, path: Path, key_file: Path | None, site: str | None, as_json: bool) -> None:
+    """Check the signature of a receipt, or of an executed notebook and its content.
+
+    With --key no site is asked. Without --key and --site, only changes since the signature are
+    found: the file itself names the key, which you have to compare.
+
+    \b
+    Examples:
+      carrel verify j-7k2m4qpz.receipt.json --key site.pem
+      carrel verify train-output.ipynb --site https://jupyter.example.edu
+    """
+    found = verify(read_file(path), _expected(key_file, site))
+    receipt = found.receipt
+    if as_json:
+        said = {"valid": True, "site": receipt.site, "key": found.key.id}
+        display.as_json(said | {"key_checked": found.known, "receipt": receipt})
+        return
+    what = "notebook and receipt" if found.notebook is not None else "receipt"
+    click.echo(display.printable(f"Valid: {what} of {receipt.job} ({receipt.state})."))
+    click.echo(display.printable(_by_whom(found)))
+    if not found.known:
+        note(
+            f"The file itself names the key {found.key.id}. Compare it with `carrel site-key "
+            f"--json`, or use --key."
+        )
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file. Raises InvalidInput."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+    if len(content) > _MOST_BYTES:
+        raise InvalidInput(f"{path} is larger than {_MOST_BYTES >> 20} MiB.")
+    return content
+
+
+def _expected(key_file: Path | None, site: str | None) -> PublicKey | None:
+    if key_file is not None and site is not None:
+        raise InvalidInput("Both --key and --site are given.", accepted="One of them.")
+    if key_file is not None:
+        return PublicKey.from_pem(read_file(key_file).decode("utf-8", "replace"))
+    if site is None:
+        return None
+    with Client(site, "") as client:
+        return PublicKey.from_base64(client.site_key().key)
+
+
+def _by_whom(found: VerifiedReceipt) -> str:
+    receipt = found.receipt
+    return f"Signed by {receipt.site} with the key {found.key.id}, for {receipt.owner}."

@@ -1,0 +1,146 @@
+"""Receipts of jobs that the service has run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from carrel.hub.attempts.spec import PROVENANCE
+from carrel.hub.provenance.receipt import JobReceiptOut
+from carrel.hub.provenance.verification import verify
+from carrel.hub.records.leases import Handle
+from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle
+
+from ..doubles import STRANGER, STUDENT1
+from ..notebooks import notebook
+from ..requests.samples import command, job, named
+from ..web.fakes import API
+from ..web.site import Site, site
+
+__all__ = ["site"]
+REPORT = {
+    "python": "3.11.2",
+    "packages": ["numpy==2.1.0"],
+    "git": {"commit": "a" * 40, "differs": True},
+    "inputs": {"how": "inotify", "files": [{"path": "home/x.csv", "size": 3, "sha256": "b" * 64}]},
+}
+
+
+def ended(
+    site: Site, body: Any, *, report: object = None, state: State = State.SUCCEEDED, **files: str
+) -> str:
+    """Return a job that has ended, with files in the folder of its attempt."""
+    made = JobService(site.context).submit(STUDENT1, body)
+    store, now = site.context.store, site.clock.now
+    devices = ("SIM-0",)[: made.devices]
+    (lease,) = store.grant([Start(request_id=made.id, devices=devices)], now=now, lease_seconds=30)
+    store.launch(lease.id, now=now)
+    handle = Handle(pid=4_000_000, started_at=now)
+    store.apply_to_lease(lease.id, lifecycle.start, handle, now=now)
+    folder = site.context.files.attempt_folder(made.id, 1)
+    for name, content in files.items():
+        (folder / name.replace("_", ".")).write_text(content)
+    if report is not None:
+        (folder / PROVENANCE).write_text(json.dumps(report))
+    code = CauseCode.SUCCEEDED if state is State.SUCCEEDED else CauseCode.CELL_ERROR
+    cause = Cause(code=code, message="It ended.")
+    store.apply(made.id, lifecycle.stop, state, cause, now=now + 5)
+    store.apply_to_lease(lease.id, lifecycle.finish, now=now + 5, charge_until=now + 5)
+    return made.id
+
+
+def fetched(site: Site, made: str) -> JobReceiptOut:
+    answer = site.api(STUDENT1).get(f"{API}/requests/{made}/receipt")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/ld+json"
+    return verify(answer.content, site.context.signing_key.public).receipt
+
+
+def test_a_notebook_has_a_receipt_with_what_the_service_knows_and_what_was_reported(
+    site: Site,
+) -> None:
+    source = notebook("import random\nrandom.seed(7)", "%time x = 1")
+    made = ended(
+        site,
+        job(notebook=named("train.ipynb", source)),
+        report=REPORT,
+        output_ipynb=notebook("print(1)"),
+    )
+    receipt = fetched(site, made)
+    assert (receipt.job, receipt.owner, receipt.group) == (made, "student1", "cs101")
+    assert (receipt.what, receipt.state, receipt.code) == ("notebook", "succeeded", "succeeded")
+    assert receipt.parameters == {"lr": 0.05}
+    assert [each.call for each in receipt.seeds] == ["random.seed(7)"]
+    assert (receipt.devices[0].id, receipt.device_seconds) == ("SIM-0", 5.0)
+    assert [(each.number, each.state) for each in receipt.attempts] == [(1, "succeeded")]
+    assert receipt.notebook is not None
+    assert len(receipt.notebook.source_sha256) == 64
+    assert receipt.reported is not None
+    assert receipt.reported.git is not None
+    assert receipt.reported.git.differs
+    assert receipt.reported.inputs.files[0].path == "home/x.csv"
+
+
+def test_the_executed_notebook_contains_its_receipt(site: Site) -> None:
+    made = ended(site, job(), output_ipynb=notebook("print(1)"))
+    answer = site.api(STUDENT1).get(f"{API}/requests/{made}/output")
+    found = verify(answer.content, site.context.signing_key.public)
+    assert (found.receipt.job, found.notebook is not None) == (made, True)
+
+
+def test_a_failed_command_has_a_receipt_too(site: Site) -> None:
+    made = ended(site, command(), state=State.FAILED)
+    receipt = fetched(site, made)
+    assert (receipt.what, receipt.state, receipt.code) == ("command", "failed", "cell_error")
+    assert (receipt.command, receipt.output, receipt.reported) == (
+        ["python", "train.py"],
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "report", ["no object", {"git": {"commit": "HEAD; rm"}}, {"packages": ["x" * 5000]}]
+)
+def test_a_report_that_is_not_in_its_form_is_left_out(site: Site, report: object) -> None:
+    assert fetched(site, ended(site, command(), report=report)).reported is None
+
+
+def test_a_receipt_is_written_once_and_a_planted_one_is_not_answered(site: Site) -> None:
+    made = ended(site, command())
+    path = site.context.files.input_path(made).parent / "receipt.json"
+    first = site.api(STUDENT1).get(f"{API}/requests/{made}/receipt").content
+    assert json.loads(path.read_text()) == json.loads(first)
+    path.write_text(path.read_text().replace("student1", "other-user"))
+    assert fetched(site, made).owner == "student1"
+
+
+def test_the_receipt_of_another_job_in_its_place_is_not_answered(site: Site) -> None:
+    made, other = ended(site, command()), ended(site, command())
+    fetched(site, other)
+    folder = site.context.files.input_path(made).parent
+    stored = (site.context.files.input_path(other).parent / "receipt.json").read_text()
+    (folder / "receipt.json").write_text(stored)
+    assert fetched(site, made).job == made
+
+
+def test_a_job_that_has_not_ended_or_is_hidden_has_none(site: Site) -> None:
+    made = JobService(site.context).submit(STUDENT1, job())
+    answer = site.api(STUDENT1).get(f"{API}/requests/{made.id}/receipt")
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+    assert site.api(STRANGER).get(f"{API}/requests/{made.id}/receipt").status_code == 404
+
+
+def test_the_page_of_a_job_shows_its_receipt(site: Site) -> None:
+    made = ended(site, job(), report=REPORT, output_ipynb=notebook("1"))
+    page = site.page(STUDENT1).get(f"/services/carrel/requests/{made}").text
+    assert f"/api/v1/requests/{made}/receipt" in page
+    panel = site.page(STUDENT1).get(f"/services/carrel/requests/{made}/receipt").text
+    for text in ("Recorded by this site", "Reported by the job", "home/x.csv", "a" * 12):
+        assert text in panel
