@@ -28,9 +28,11 @@ from .config import garbage_collection
 from .config import log as config_log
 from .config.base_url import BASE_URL, VARIABLE
 from .config.lost_state import refuse_lost_state
+from .config.notification_table import NotificationTable
 from .config.secrets import Secrets
 from .config.settings import Settings
 from .config.signing_key import site_signing_key
+from .config.site import SiteFile
 from .config.state_folder import StateFolder
 from .controller.idle_culling import IdleCulling
 from .controller.loop import Loop
@@ -40,16 +42,26 @@ from .files.local import LocalFiles
 from .interfaces.backend import Backend
 from .jupyterhub.availability import HubAvailability
 from .jupyterhub.client import HubApi
+from .notifications.address_seal import AddressSeal
+from .notifications.background import BackgroundNotifications
+from .notifications.channel_store import ChannelStore
+from .notifications.collector import Collector
+from .notifications.delivery import NotificationDelivery
+from .notifications.links import MessageLinks
+from .notifications.outbox_store import OutboxStore
+from .notifications.sender import AppriseSender
+from .notifications.service import NotificationService
 from .runtime.context import Context
 from .runtime.loop_metrics import LoopMetrics
 from .runtime.progress_cache import ProgressCache
 from .runtime.service_clock import ServiceClock
 from .secrets.cipher import Cipher
-from .store import open_store
+from .store import SqlStore, open_store
 from .supervisor import doctor
 from .supervisor.doctor_run import DoctorRun
 from .web.app import Server, build_app
 from .web.security.hub_oauth import HubSignIn
+from .web.security.signer import Signer
 
 log = logging.getLogger("carrel")
 
@@ -121,17 +133,27 @@ def serve(state: StateFolder, settings: Settings) -> None:
     )
 
     backups = BackgroundBackups(state, settings, store, clock)
+    notifications, background = build_notifications(
+        context,
+        store,
+        table=SiteFile.load(state).notifications,
+        settings=settings,
+        signer=Signer(secrets.crypt_key),
+        seal=AddressSeal(Cipher(state.encryption_keys)),
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         cycling = asyncio.create_task(loop.run())
         threading.Thread(target=backups.remove_interrupted, daemon=True).start()
+        background.start()
         if settings.demo:
             threading.Thread(target=prepare_demo, args=(courses, stopping), daemon=True).start()
         try:
             yield
         finally:
             stopping.set()
+            background.stop()
             cycling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await cycling
@@ -151,6 +173,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         doctor=DoctorRun(partial(doctor.findings, state, settings), clock),
         backups=backups,
         courses=courses,
+        notifications=notifications,
     )
     server = Server.of(app, port=settings.service_port, host=settings.internal_ip)
     try:
@@ -160,6 +183,40 @@ def serve(state: StateFolder, settings: Settings) -> None:
         hub.close()
         accounts.close()
         store.close()
+
+
+def build_notifications(
+    context: Context,
+    store: SqlStore,
+    *,
+    table: NotificationTable,
+    settings: Settings,
+    signer: Signer,
+    seal: AddressSeal,
+) -> tuple[NotificationService, BackgroundNotifications]:
+    """Build the channels of users, and the threads that collect and send notifications."""
+    channels, outbox = ChannelStore(store.transactions), OutboxStore(store.transactions)
+    base = f"{table.url}/services/carrel" if table.url else settings.public_service_url
+    links = MessageLinks(base=base, signer=signer)
+    service = NotificationService(
+        channels=channels,
+        outbox=outbox,
+        sender=AppriseSender(table, seal),
+        seal=seal,
+        links=links,
+        table=table,
+        clock=context.clock,
+    )
+    collector = Collector(store, channels, outbox, context.clock, context.claim_seconds)
+    delivery = NotificationDelivery(
+        channels=channels,
+        outbox=outbox,
+        sender=service.sender,
+        links=links,
+        table=table,
+        clock=context.clock,
+    )
+    return service, BackgroundNotifications(collector, delivery)
 
 
 def choose_backend(state: StateFolder, settings: Settings) -> Backend:

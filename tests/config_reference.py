@@ -14,6 +14,7 @@ from traitlets.config import Configurable
 
 from carrel.hub.accounts.authenticator import CarrelAuthenticator
 from carrel.hub.config import settings
+from carrel.hub.config.notification_table import NotificationTable
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.site import DockerTable, NodeTable, SlurmTable
 from carrel.spawners.sessions.lease_mixin import LeaseMixin
@@ -148,6 +149,7 @@ def _tables() -> Iterator[str]:
         ("[docker]", DockerTable),
         ("[slurm]", SlurmTable),
         ("[[nodes]]", NodeTable),
+        ("[notifications]", NotificationTable),
     ):
         meanings = _attributes(table)
         for key, field in table.model_fields.items():

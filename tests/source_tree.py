@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pool and past", ("hub.inventory", "hub.jupyterhub", "hub.plugins", "hub.usage")),
     ("store", ("hub.administration", "hub.insight", "hub.store")),
     ("admission", ("hub.admission", "hub.secrets")),
-    ("sweeps", ("hub.sweeps",)),
+    ("sweeps", ("hub.notifications", "hub.sweeps")),
     ("requests", ("hub.requests", "hub.results", "courses")),
     ("receipts", ("hub.receipts",)),
     ("sessions", ("hub.sessions", "hub.workflows", "hub.supervisor", "hub.demo", "extensions")),

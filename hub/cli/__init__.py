@@ -70,6 +70,9 @@ ENTRIES = {
     ),
     "queue": CommandEntry(module=_CLIENT, help="Show the queue in order, with reasons."),
     "pool": CommandEntry(module=_CLIENT, help="Show the devices of the pool; drain, quarantine."),
+    "notify": CommandEntry(
+        module=_CLIENT, help="Messages by mail, webhook or chat: list, set, off, test."
+    ),
     "usage": CommandEntry(module=_CLIENT, help="Show device-hours and ledger entries."),
     "history": CommandEntry(module=_CLIENT, help="Show past utilization and wait times."),
     "images": CommandEntry(module=_CLIENT, help="Images: list, show, pin; build, verify, prune."),

@@ -26,6 +26,7 @@ from .jobs.submit import run_command, submit_command, wait_command
 from .jobs.sweep import sweep_command, trials_command
 from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
+from .notify import notify_command
 from .receipts.receipt import receipt_command
 from .receipts.site_key import site_key_command
 from .receipts.verify import verify_command
@@ -64,6 +65,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "audit": audit_command,
         "images": images_command,
         "course": course_command,
+        "notify": notify_command,
         "usage": usage_command,
         "history": history_command,
         "receipt": receipt_command,

@@ -15,6 +15,7 @@ from .api.announcements import AnnouncementCalls
 from .api.courses import CourseCalls
 from .api.images import ImageCalls
 from .api.ngshare import NgshareCalls
+from .api.notifications import NotificationCalls
 from .api.schedules import ScheduleCalls
 from .api.secrets import SecretCalls
 from .api.sessions import SessionCalls
@@ -35,6 +36,7 @@ class AsyncClient(
     NgshareCalls,
     ImageCalls,
     AnnouncementCalls,
+    NotificationCalls,
     AdminCalls,
 ):
     """A client of one site for one user. Every call raises the classes of ``hub.errors``.

@@ -217,6 +217,11 @@ class Client:
     unpin = _blocking(AsyncClient.unpin)
 
     announcements = _blocking(AsyncClient.announcements)
+    notifications = _blocking(AsyncClient.notifications)
+    add_channel = _blocking(AsyncClient.add_channel)
+    choose_events = _blocking(AsyncClient.choose_events)
+    remove_channel = _blocking(AsyncClient.remove_channel)
+    test_notifications = _blocking(AsyncClient.test_notifications)
     close_announcement = _blocking(AsyncClient.close_announcement)
 
     drain = _blocking(AsyncClient.drain)

@@ -33,6 +33,7 @@ from pydantic import (
 )
 
 from ..errors import InvalidInput
+from .notification_table import NotificationTable
 from .settings import EngineKind
 from .state_folder import StateFolder
 
@@ -203,6 +204,7 @@ class SiteFile(_Table):
     docker: DockerTable = DockerTable()
     slurm: SlurmTable = SlurmTable()
     nodes: tuple[NodeTable, ...] = ()
+    notifications: NotificationTable = NotificationTable()
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -45,6 +46,7 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
     yield _clock()
     yield from _ports(state, settings)
     yield _address(settings, url)
+    yield from _mail_server(state)
     if settings.engine is EngineKind.DOCKER:
         yield _builder()
     try:
@@ -94,6 +96,35 @@ def _site_file(state: StateFolder) -> Finding:
         )
     what = f"{state.site_file} is valid." if state.site_file.exists() else "There is no such file."
     return Finding(subject="carrel.toml", verdict=Severity.FINE, what=what)
+
+
+def _mail_server(state: StateFolder) -> Iterator[Finding]:
+    """Check that the mail server of notifications answers, where the site has one."""
+    try:
+        table = SiteFile.load(state).notifications
+    except CarrelError:
+        return
+    if not table.smtp:
+        return
+    mend = "Start it, or correct smtp and smtp_port below [notifications] in carrel.toml."
+    where = f"The mail server {table.smtp}, port {table.port},"
+    try:
+        with socket.create_connection((table.smtp, table.port), _SECONDS):
+            pass
+        if table.smtp_password_file:
+            mend = "Correct smtp_password_file below [notifications] in carrel.toml."
+            where = "The password of the mail server"
+            Path(table.smtp_password_file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        yield Finding(
+            subject="mail server",
+            verdict=Severity.MISSING,
+            what=f"{where} cannot be used: {error}.",
+            mend=mend,
+        )
+        return
+    what = f"The mail server {table.smtp} answers; to try it: carrel notify test."
+    yield Finding(subject="mail server", verdict=Severity.FINE, what=what)
 
 
 def _disk(state: StateFolder) -> Finding:

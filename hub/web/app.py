@@ -30,6 +30,7 @@ from ..messages import requests as request_messages
 from ..messages import units
 from ..messages import usage as usage_messages
 from ..messages.help_pages import help_page
+from ..notifications.service import NotificationService
 from ..receipts.service import ReceiptService
 from ..requests.amendments import Amendments, TimeExtensions
 from ..requests.attempt_reports import AttemptReports
@@ -61,6 +62,7 @@ from .api import images as images_api
 from .api import internal as internal_api
 from .api import monitoring as monitoring_api
 from .api import ngshare as ngshare_api
+from .api import notifications as notifications_api
 from .api import pool as pool_api
 from .api import rehearsals as rehearsals_api
 from .api import requests as requests_api
@@ -92,6 +94,7 @@ from .pages import announcements as announcement_pages
 from .pages import calendar as calendar_pages
 from .pages import desk as desk_pages
 from .pages import login as login_pages
+from .pages import notifications as notification_pages
 from .pages import sessions as session_pages
 from .pages import usage as usage_pages
 from .pages.admin import admin as admin_pages
@@ -137,6 +140,7 @@ _PAGES = (
     admin_announcement_pages.router,
     announcement_pages.router,
     account_pages.router,
+    notification_pages.router,
     calendar_pages.router,
     admin_calendar_pages.router,
     image_pages.router,
@@ -162,6 +166,7 @@ _API = (
     sessions_api.router,
     admin_api.router,
     announcements_api.router,
+    notifications_api.router,
     calendar_api.router,
     images_api.router,
     courses_api.router,
@@ -190,6 +195,7 @@ def build_app(
     checks: Mapping[str, Check] | None = None,
     doctor: DoctorRun | None = None,
     backups: Backups | None = None,
+    notifications: NotificationService | None = None,
 ) -> FastAPI:
     """Build the web application of the service.
 
@@ -205,6 +211,7 @@ def build_app(
         checks: further checks of ``/readyz``.
         doctor: the checks of ``carrel doctor``, for administrators to run.
         backups: backups that administrators may start.
+        notifications: channels of users, and test messages.
     """
 
     @asynccontextmanager
@@ -263,7 +270,7 @@ def build_app(
         administration=Administration(context, accounts),
         courses=courses,
         group_choices=GroupChoiceCache(membership, clock),
-        metrics=Metrics(context, loop_metrics, streams),
+        metrics=Metrics(context, loop_metrics, streams, notifications),
         readiness=Readiness({"loop": partial(check_loop, loop_metrics), **(checks or {})}),
         caller_access=CallerAccess(
             auth, signer, Csrf(signer, settings.url), hub_token, metrics_token
@@ -280,6 +287,7 @@ def build_app(
         ),
         doctor=doctor,
         backups=backups,
+        notifications=notifications,
         settings=settings,
         templates=_templates(),
         clock=clock,

@@ -228,6 +228,13 @@ _SERVICE_PAGES = (
     _admin("admin-people", "/people", "newcomer", (BUTTON, "Create the account")),
     _admin("admin-people-import", "/people/import", "one-time link", (BUTTON, "^Preview$")),
     _page("account", "/account", "newcomer", "Current password", (BUTTON, "Change the password")),
+    _page(
+        "notifications",
+        "/notifications",
+        "student1",
+        "Nothing is sent unless you choose it",
+        (LINK, "^My account$"),
+    ),
     _page("password", "/password", "", "Set your password", (BUTTON, "Set the password")),
     _page(
         "admin-person",
@@ -450,6 +457,8 @@ NO_PAGES = {
     "/readyz": "JSON",
     "/metrics": "plain text",
     f"{SERVICE}/announcements": "a part of every page of JupyterHub",
+    f"{SERVICE}/notifications/stop/{{code}}": "opened by a link in a message",
+    f"{SERVICE}/notifications/confirm/{{code}}": "opened by a link in a message",
     f"{SERVICE}/events": "a stream",
     f"{SERVICE}/wait/{{server}}/events": "a stream",
     f"{SERVICE}/wait/{{server}}/enter": "leads into the session",

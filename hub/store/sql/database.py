@@ -23,6 +23,7 @@ from ...errors import Refused
 from ...scheduling.quota.accounting import HALF_LIFE
 from .store import SqlStore
 from .tables.courses import courses
+from .tables.notifications import notification_channels
 from .transactions import BUSY_TIMEOUT, PATIENCE, Transactions
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
@@ -163,7 +164,8 @@ def migrations(connection: Connection) -> Config:
     """Return the configuration of Alembic, without a file; ``env.py`` reads its attributes."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    # The import of the tables of courses adds them to the metadata of the core tables.
+    # The imports of these tables add them to the metadata of the core tables.
+    assert courses.metadata is notification_channels.metadata
     config.attributes.update(connection=connection, metadata=courses.metadata)
     return config
 

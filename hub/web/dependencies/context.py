@@ -15,11 +15,13 @@ from ...administration.announcements import announcement_out
 from ...administration.service import Administration
 from ...admission.quotes import Quotes
 from ...config.settings import Settings
+from ...errors import NotFound
 from ...groups.membership import Membership
 from ...interfaces.backups import Backups
 from ...interfaces.clock import Clock
 from ...inventory.images import ImageCatalogue
 from ...inventory.pool import PoolQueries
+from ...notifications.service import NotificationService
 from ...receipts.service import ReceiptService
 from ...records.audit import ChangeFilter
 from ...records.identity import Identity
@@ -96,10 +98,18 @@ class WebContext:
     event_streams: EventStreams
     doctor: DoctorRun | None
     backups: Backups | None
+    notifications: NotificationService | None
     settings: Settings
     templates: Environment
     clock: Clock
     notebook_cells: NotebookCellCache = field(default_factory=NotebookCellCache)
+
+    @property
+    def user_notifications(self) -> NotificationService:
+        """Return the service of notifications. Raises NotFound where there is none."""
+        if self.notifications is None:
+            raise NotFound("This site has no notifications.")
+        return self.notifications
 
     def render(self, template: str, **values: object) -> str:
         """Render a page or a part of one."""

@@ -23,6 +23,8 @@ from prometheus_client.exposition import generate_latest
 
 from .... import __version__
 from ...interfaces.clock import Instant, MonotonicClock, monotonic
+from ...notifications.records import OutboxState
+from ...notifications.service import NotificationService
 from ...records.usage import WAIT_BOUNDS, Census
 from ...runtime.context import Context
 from ...runtime.loop_metrics import CYCLE_BOUNDS, LoopMetrics
@@ -41,6 +43,7 @@ class Metrics:
     context: Context
     loop_metrics: LoopMetrics
     streams: Streams
+    notifications: NotificationService | None = None
     clock: MonotonicClock = monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _known: tuple[Instant, Census, Snapshot] | None = None
@@ -66,6 +69,8 @@ class Metrics:
         yield GaugeMetricFamily(
             "carrel_store_bytes", "Size of the database.", value=census.size_bytes
         )
+        if self.notifications is not None:
+            yield from _notifications(self.notifications, self.context.clock())
 
     def _read(self) -> tuple[Census, Snapshot]:
         with self._lock:
@@ -97,6 +102,26 @@ class Metrics:
         yield CounterMetricFamily(
             "carrel_cycle_failures", "Cycles that ended with an error.", value=cycles.failed
         )
+
+
+def _notifications(service: NotificationService, now: float) -> Iterator[Metric]:
+    census = service.census()
+    family = GaugeMetricFamily(
+        "carrel_notifications", "Notifications of the last 7 days.", labels=["state"]
+    )
+    for state in OutboxState:
+        family.add_metric([str(state)], census.entries.get(state, 0))
+    yield family
+    yield GaugeMetricFamily(
+        "carrel_notifications_overdue_seconds",
+        "How long the longest waiting notification is overdue.",
+        value=0.0 if census.oldest_due is None else max(0.0, now - census.oldest_due),
+    )
+    yield GaugeMetricFamily(
+        "carrel_notification_channels_failing",
+        "Channels whose last message was not delivered.",
+        value=census.failing,
+    )
 
 
 def _devices(snapshot: Snapshot) -> Iterator[Metric]:

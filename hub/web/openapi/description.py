@@ -47,6 +47,7 @@ from ...schemas.grading import (
     VerdictIn,
 )
 from ...schemas.images import PinIn
+from ...schemas.notifications.bodies import ChannelEventsIn, ChannelIn, DeliveryTestIn
 from ...schemas.resume import HaltIn, ResumeIn
 from ...schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleRunIn
 from ...schemas.secrets.bodies import SecretIn
@@ -55,8 +56,11 @@ from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 _BODIES: tuple[type[BaseModel], ...] = (
     AnnouncementIn,
     ChangeIn,
+    ChannelEventsIn,
+    ChannelIn,
     CloneIn,
     CourseIn,
+    DeliveryTestIn,
     DrainIn,
     EventsIn,
     ExtendIn,

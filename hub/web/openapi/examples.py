@@ -18,7 +18,7 @@ from ...errors import (
 )
 from ...records.edits import ChangedMeanwhile
 from ..html.documentation import problem_type
-from . import admin_examples, course_examples, usage_examples
+from . import admin_examples, course_examples, notification_examples, usage_examples
 
 _AT = 1_795_258_800.0
 _NOTEBOOK = (
@@ -30,6 +30,7 @@ _NOTEBOOK = (
 BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     **admin_examples.BODIES,
     **course_examples.BODIES,
+    **notification_examples.BODIES,
     "JobIn": {
         "notebook": {
             "summary": "A notebook on one device",
@@ -158,6 +159,7 @@ _REQUEST: dict[str, Any] = {
 ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
     **admin_examples.ANSWERS,
     **course_examples.ANSWERS,
+    **notification_examples.ANSWERS,
     **usage_examples.ANSWERS,
     "RequestOut": _REQUEST,
     "RequestsOut": {"requests": [_REQUEST], "next": "j-7f3k2m9p"},

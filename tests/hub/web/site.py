@@ -6,16 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
+from carrel.hub.app import build_notifications
+from carrel.hub.config.notification_table import NotificationTable
 from carrel.hub.config.settings import Settings
+from carrel.hub.notifications.address_seal import AddressSeal
 from carrel.hub.records.identity import Identity
 from carrel.hub.runtime.context import Context
+from carrel.hub.secrets.cipher import Cipher
+from carrel.hub.store import SqlStore
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
+from carrel.hub.web.security.signer import Signer
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_courses, new_store
@@ -48,7 +55,11 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def made_site(folder: Path, settings: Settings = Settings()) -> Iterator[Site]:  # noqa: B008 - frozen
+def made_site(
+    folder: Path,
+    settings: Settings = Settings(),  # noqa: B008 - frozen
+    table: NotificationTable = NotificationTable(),  # noqa: B008 - frozen
+) -> Iterator[Site]:
     """A service with two devices, an administrator, a teacher and a student, in a folder."""
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
@@ -61,6 +72,14 @@ def made_site(folder: Path, settings: Settings = Settings()) -> Iterator[Site]: 
         world.sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
         scopes = frozenset({ACCESS_SCOPE})
         world.sign_in.people[f"{who.name}-oauth"] = TokenHolder(identity=who, scopes=scopes)
+    notifications, _ = build_notifications(
+        context,
+        cast(SqlStore, context.store),
+        table=table,
+        settings=settings,
+        signer=Signer("signs"),
+        seal=AddressSeal(Cipher(folder / "encryption.keys")),
+    )
     world.app = build_app(
         context,
         world.sign_in,
@@ -70,6 +89,7 @@ def made_site(folder: Path, settings: Settings = Settings()) -> Iterator[Site]: 
         crypt_key="signs",
         clock=clock,
         accounts=accounts,
+        notifications=notifications,
     )
     yield Site(world, context, accounts, clock)
     accounts.close()

@@ -1,0 +1,1 @@
+"""Bodies of notifications: channels, the events of each, and test messages."""
