@@ -80,6 +80,9 @@ ENTRIES = {
         module=_CLIENT, help="Courses: assignments, fetch, submit; create, roster, release."
     ),
     "receipt": CommandEntry(module=_CLIENT, help="Fetch the signed receipt of an ended job."),
+    "rerun": CommandEntry(
+        module=_CLIENT, help="Run a job again by its receipt, on the same image and inputs."
+    ),
     "verify": CommandEntry(
         module=_CLIENT, help="Check a receipt, or an executed notebook, without the site."
     ),

@@ -28,6 +28,7 @@ from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
 from .notify import notify_command
 from .receipts.receipt import receipt_command
+from .receipts.rerun import rerun_command
 from .receipts.site_key import site_key_command
 from .receipts.verify import verify_command
 from .secrets import secret_command
@@ -69,6 +70,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "usage": usage_command,
         "history": history_command,
         "receipt": receipt_command,
+        "rerun": rerun_command,
         "verify": verify_command,
         "site-key": site_key_command,
     }

@@ -137,6 +137,7 @@ class Client:
     log = _blocking(AsyncClient.log)
     whole_log = _blocking_iterator(AsyncClient.whole_log)
     output = _blocking(AsyncClient.output)
+    rerun = _blocking(AsyncClient.rerun)
     receipt = _blocking(AsyncClient.receipt)
     files = _blocking(AsyncClient.files)
     trials = _blocking(AsyncClient.trials)

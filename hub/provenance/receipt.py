@@ -162,6 +162,8 @@ class JobReceiptOut(Out):
     kernel: str = ""
     parameters: dict[str, JsonValue] = {}
     seeds: list[SeedOut] = []
+    secrets: list[str] = []
+    """Names of the secrets that it could read; a receipt has no values of them."""
     resumes: str = ""
     rerun_of: str = ""
     """The job that this one repeats."""

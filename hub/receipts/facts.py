@@ -97,6 +97,7 @@ class JobFacts:
             kernel=job.kernel,
             parameters=dict(job.parameters),
             seeds=self._seeds(),
+            secrets=list(job.secrets),
             resumes=job.resumes,
             rerun_of=rerun_of,
             accepted_changes=changes,

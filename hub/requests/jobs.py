@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..admission import job_fields
@@ -35,12 +36,19 @@ class JobService:
     context: Context
 
     def submit(
-        self, who: Identity, body: JobIn, *, resumes: str = "", from_cell: int = 0
+        self,
+        who: Identity,
+        body: JobIn,
+        *,
+        resumes: str = "",
+        from_cell: int = 0,
+        rerun_of: str = "",
+        accepted_changes: Sequence[str] = (),
     ) -> RequestOut:
         """Queue a notebook or a command; store nothing unless the whole submission is accepted.
 
         Args:
-            resumes, from_cell: see ``JobSpec``.
+            resumes, from_cell, rerun_of, accepted_changes: see ``JobSpec``.
 
         Raises:
             Refused: the job is not admitted; the error says what would be.
@@ -56,6 +64,9 @@ class JobService:
             known = [each for each in resumed.results if each.source] if resumed is not None else []
             results = (*known, *request.job.results)
             job = replace(request.job, resumes=resumes, from_cell=from_cell, results=results)
+            request = replace(request, job=job)
+        if rerun_of and request.job is not None:
+            job = replace(request.job, rerun_of=rerun_of, accepted_changes=tuple(accepted_changes))
             request = replace(request, job=job)
         stored = False
         try:

@@ -31,6 +31,7 @@ from ..messages import units
 from ..messages import usage as usage_messages
 from ..messages.help_pages import help_page
 from ..notifications.service import NotificationService
+from ..receipts.reruns import Reruns
 from ..receipts.service import ReceiptService
 from ..requests.amendments import Amendments, TimeExtensions
 from ..requests.attempt_reports import AttemptReports
@@ -242,6 +243,7 @@ def build_app(
         ChangeFeed(context.store, requests, context.plan_cache, context.notifier), streams
     )
     trials = TrialService(context)
+    receipts = ReceiptService(context, trials, site=settings.url)
     app.state.web = WebContext(
         context=context,
         membership=membership,
@@ -250,7 +252,8 @@ def build_app(
         requests=requests,
         jobs=JobService(context),
         resumption=Resumption(context),
-        receipts=ReceiptService(context, trials, site=settings.url),
+        receipts=receipts,
+        reruns=Reruns(context, receipts, courses=courses.folders.root),
         schedules=ScheduleService(context),
         secrets=SecretVault(context),
         secret_delivery=SecretDelivery(context),

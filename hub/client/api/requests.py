@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
+from ...provenance.rerun import RerunIn, RerunOut
 from ...schemas import FilesOut, JobIn, PipelineOut, RequestOut, RequestsOut, UtilizationsOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
 from ...schemas.sweeps import ReportsOut, TrialsOut
@@ -165,6 +166,15 @@ class RequestCalls(Connection):
         """
         path = f"requests/{segment(request_id)}/receipt"
         return (await self._transport.send(Call(method="GET", path=path))).content
+
+    async def rerun(self, what: RerunIn) -> RerunOut:
+        """Run a job again by its receipt.
+
+        Raises:
+            Conflict: the image or an input is gone or has changed.
+        """
+        body = what.model_dump(mode="json", exclude_unset=True)
+        return await self._post("reruns", RerunOut, body)
 
     async def files(self, request_id: str) -> FilesOut:
         """Return the list of the job's files in ``$CARREL_OUTPUT_DIR``."""

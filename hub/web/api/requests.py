@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response
 
 from ...provenance.crate import FILE_NAME
+from ...provenance.rerun import RerunIn, RerunOut
 from ...requests.pagination import RequestQuery
 from ...schemas import (
     LARGEST,
@@ -276,6 +277,24 @@ def receipt(web: Carrel, who: Reader, request_id: RequestId) -> Response:
         media_type="application/ld+json",
         headers={"Content-Disposition": attachment(FILE_NAME), **SAFE_CONTENT},
     )
+
+
+@router.post(
+    "/reruns",
+    status_code=201,
+    tags=["requests"],
+    summary="Run a job again by its receipt",
+    openapi_extra=body_of(RerunIn),
+)
+def rerun(
+    web: Carrel, who: Writer, body: Annotated[RerunIn, Depends(json_body(RerunIn))]
+) -> RerunOut:
+    """Queues a job with the same notebook or command, parameters, image and inputs.
+
+    Refused with 409 (`changed_since`) if the image, or an input that the receipt has a hash of, is
+    gone or has changed, unless `accept_changes` is set: the receipt of the new job then names what.
+    """
+    return web.reruns.rerun(who, body)
 
 
 @router.get("/requests/{request_id}/files", tags=["requests"], summary="The output files of a job")

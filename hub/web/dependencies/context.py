@@ -22,6 +22,7 @@ from ...interfaces.clock import Clock
 from ...inventory.images import ImageCatalogue
 from ...inventory.pool import PoolQueries
 from ...notifications.service import NotificationService
+from ...receipts.reruns import Reruns
 from ...receipts.service import ReceiptService
 from ...records.audit import ChangeFilter
 from ...records.identity import Identity
@@ -69,6 +70,7 @@ class WebContext:
     jobs: JobService
     resumption: Resumption
     receipts: ReceiptService
+    reruns: Reruns
     schedules: ScheduleService
     secrets: SecretVault
     secret_delivery: SecretDelivery

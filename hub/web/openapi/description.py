@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from ...provenance.rerun import RerunIn
 from ...schemas import (
     ChangeIn,
     ErrorOut,
@@ -87,6 +88,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     RehearsalIn,
     ReleaseIn,
     ReservationIn,
+    RerunIn,
     ResumeIn,
     RosterIn,
     ScheduleChangeIn,

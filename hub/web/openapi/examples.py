@@ -97,6 +97,13 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"reason": "The node gets a new fan."},
         },
     },
+    "RerunIn": {
+        "rerun": {"summary": "On the same image and inputs", "value": {"job": "j-7f3k2m9p"}},
+        "accept": {
+            "summary": "Also if something is gone or has changed",
+            "value": {"job": "j-7f3k2m9p", "accept_changes": True},
+        },
+    },
     "ResumeIn": {
         "resume": {"summary": "After the last cell whose variables were saved", "value": {}},
         "from_cell": {

@@ -1,0 +1,170 @@
+"""Jobs that run again by their receipts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carrel.hub.provenance.canonical_json import parse_object
+from carrel.hub.provenance.crate import read_receipt
+from carrel.hub.provenance.receipt import JobReceiptOut
+from carrel.spawners.fake import FakeBackend
+
+from ..doubles import STRANGER, STUDENT1
+from ..images import NEW, OLD, image
+from ..notebooks import notebook
+from ..requests.samples import command, job, named
+from ..web.fakes import API
+from ..web.site import Site, made_site, site
+from .test_receipts import ended
+
+__all__ = ["site"]
+SOURCE = notebook("lr = 0.1", "print(lr)")
+
+
+def reading(site: Site, *contents: str) -> dict[str, Any]:
+    """Return the report of a job that has read these files of the student's home."""
+    home = site.context.files.home(STUDENT1.name)
+    files = []
+    for number, content in enumerate(contents):
+        (home / f"{number}.csv").write_text(content)
+        sha256 = hashlib.sha256(content.encode()).hexdigest()
+        files.append({"path": f"home/{number}.csv", "size": len(content), "sha256": sha256})
+    return {"inputs": {"files": files}}
+
+
+def rerun(site: Site, **body: Any) -> Any:
+    return site.page(STUDENT1).post(f"{API}/reruns", json=body)
+
+
+def receipt(site: Site, made: str) -> str:
+    return site.api(STUDENT1).get(f"{API}/requests/{made}/receipt").text
+
+
+def test_a_job_runs_again_with_the_same_notebook_parameters_and_limits(site: Site) -> None:
+    old = ended(site, job(), report=reading(site, "1"), output_ipynb=SOURCE)
+    answer = rerun(site, job=old)
+    assert answer.status_code == 201
+    found = answer.json()
+    assert (found["rerun_of"], found["changes"], found["unchecked"]) == (old, [], [])
+    made = site.context.store.request(found["request"]["id"])
+    before = site.context.store.request(old)
+    assert made.job is not None
+    assert before.job is not None
+    assert (made.job.parameters, made.seconds, made.devices) == ({"lr": 0.05}, 600, 1)
+    assert made.job.rerun_of == old
+    files = site.context.files
+    assert files.input_path(made.id).read_bytes() == files.input_path(old).read_bytes()
+
+
+def test_it_says_which_inputs_are_gone_or_have_changed_and_runs_if_accepted(site: Site) -> None:
+    old = ended(site, command(), report=reading(site, "1", "2", "3"))
+    home = site.context.files.home(STUDENT1.name)
+    (home / "0.csv").unlink()
+    (home / "1.csv").write_text("X")
+    expected = ["The input home/0.csv is gone.", "The input home/1.csv has changed."]
+    answer = rerun(site, job=old)
+    assert (answer.status_code, answer.json()["code"]) == (409, "changed_since")
+    for sentence in expected:
+        assert sentence in answer.json()["detail"]
+    assert rerun(site, job=old, dry_run=True).json()["changes"] == expected
+    made = rerun(site, job=old, accept_changes=True).json()["request"]["id"]
+    again = site.context.store.request(made).job
+    assert again is not None
+    assert again.accepted_changes == tuple(expected)
+
+
+def test_an_input_without_a_hash_is_named_as_not_compared(site: Site) -> None:
+    big = {"path": "home/big.bin", "size": 9, "note": "too large to be hashed: 9 bytes"}
+    old = ended(site, command(), report={"inputs": {"files": [big], "left_out": 3}})
+    assert rerun(site, job=old).json()["unchecked"] == [
+        "home/big.bin: too large to be hashed: 9 bytes",
+        "3 further files were read",
+    ]
+
+
+def test_a_path_that_leads_outside_is_not_read(site: Site) -> None:
+    report = reading(site, "1")
+    report["inputs"]["files"][0]["path"] = "home/../student1/0.csv"
+    old = ended(site, command(), report=report)
+    assert "is gone" in rerun(site, job=old).json()["detail"]
+
+
+def test_an_edited_receipt_is_refused(site: Site) -> None:
+    text = receipt(site, ended(site, command()))
+    assert rerun(site, file=text).status_code == 201
+    answer = rerun(site, file=text.replace("train.py", "other.py"))
+    assert (answer.status_code, answer.json()["code"]) == (400, "not_verified")
+
+
+def test_a_notebook_that_changed_at_the_site_is_named(site: Site) -> None:
+    old = ended(site, job(), output_ipynb=SOURCE)
+    receipt(site, old)
+    site.context.files.put_input(old, notebook("print(2)").encode())
+    assert (
+        "The submitted notebook train.ipynb has changed." in rerun(site, job=old).json()["detail"]
+    )
+
+
+def test_a_job_of_another_user_does_not_run(site: Site) -> None:
+    old = ended(site, command())
+    text = receipt(site, old)
+    for body in ({"job": old}, {"file": text}):
+        answer = site.page(STRANGER).post(f"{API}/reruns", json=body)
+        assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("body", [{}, {"job": "j-1", "file": "{}"}, {"file": "{}"}])
+def test_one_job_or_one_file_with_a_receipt_is_needed(site: Site, body: dict[str, str]) -> None:
+    assert rerun(site, **body).status_code == 400
+
+
+class TestAnotherSite:
+    @pytest.fixture
+    def other(self, tmp_path: Path) -> Iterator[Site]:
+        (tmp_path / "other").mkdir()
+        with made_site(tmp_path / "other") as made:
+            yield made
+
+    def test_an_executed_notebook_runs_there_and_its_origin_is_a_change(
+        self, site: Site, other: Site
+    ) -> None:
+        old = ended(site, job(notebook=named("train.ipynb", SOURCE)), output_ipynb=SOURCE)
+        executed = site.api(STUDENT1).get(f"{API}/requests/{old}/output").text
+        answer = rerun(other, file=executed)
+        assert answer.status_code == 409
+        assert "The receipt was signed by http://127.0.0.1:8000/" in answer.json()["detail"]
+        made = rerun(other, file=executed, accept_changes=True).json()
+        assert made["rerun_of"] == old
+        assert made["request"]["parameters"] == {"lr": 0.05}
+
+    def test_a_receipt_without_its_notebook_does_not(self, site: Site, other: Site) -> None:
+        old = ended(site, job(), output_ipynb=SOURCE)
+        assert "its notebook is not here" in rerun(other, file=receipt(site, old)).json()["detail"]
+        ran = receipt(site, ended(site, command()))
+        assert "whose files are there" in rerun(other, file=ran).json()["detail"]
+
+
+def test_a_missing_image_is_named_with_the_one_that_would_be_used(site: Site) -> None:
+    backend = site.context.backend
+    assert isinstance(backend, FakeBackend)
+    first, second = image("torch", OLD, 1.0, default=True), image("torch", NEW, 2.0, default=True)
+    backend.built = (first,)
+    old = ended(site, command())
+    found: JobReceiptOut = read_receipt(parse_object(receipt(site, old).encode(), "The receipt"))
+    assert found.image == first.reference
+    backend.built = (second,)
+    answer = rerun(site, job=old)
+    assert answer.status_code == 409
+    assert (
+        f"The image {first.reference} is gone: it would run in {second.reference}."
+        in answer.json()["detail"]
+    )
+    made = rerun(site, job=old, accept_changes=True).json()["request"]
+    assert made["image"] == second.reference
+    backend.built = None
+    assert "jobs of this site run without images" in rerun(site, job=old).json()["detail"]
