@@ -41,6 +41,7 @@ class CourseServices:
     """
 
     access: CourseAccess
+    blobs: Blobs
     class_list: ClassList
     administration: CourseAdministration
     roster: RosterService
@@ -94,6 +95,7 @@ class CourseServices:
             context.prefixes.provider = shared
         return cls(
             access=access,
+            blobs=blobs,
             class_list=class_list,
             administration=CourseAdministration(access, class_list, roster),
             roster=roster,

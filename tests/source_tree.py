@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sweeps", ("hub.notifications", "hub.sweeps")),
     ("requests", ("hub.requests", "hub.results", "courses")),
     ("receipts", ("hub.receipts",)),
+    ("gallery", ("hub.gallery",)),
     ("sessions", ("hub.sessions", "hub.workflows", "hub.supervisor", "hub.demo", "extensions")),
     ("loop, pages, engines", ("hub.controller", "hub.web", "hub.backup", "spawners")),
     ("put together", ("hub.app", "hub.cli")),

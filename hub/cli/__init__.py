@@ -51,6 +51,9 @@ ENTRIES = {
     "secret": CommandEntry(
         module=_CLIENT, help="Tokens and keys for jobs and sessions: set, list, remove."
     ),
+    "gallery": CommandEntry(
+        module=_CLIENT, help="Published jobs: list, show, publish, run, fork, withdraw."
+    ),
     "import": CommandEntry(
         module=_CLIENT, help="Run job files of OpenPAI or FfDL: files or a folder."
     ),

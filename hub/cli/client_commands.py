@@ -15,6 +15,7 @@ from .admin.audit import audit_command
 from .admin.images import images_command
 from .admin.pool import pool_command
 from .courses.courses import course_command
+from .jobs.gallery import gallery_command
 from .jobs.halt import halt_command
 from .jobs.job_files import export_command, import_command
 from .jobs.output import output_command
@@ -54,6 +55,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "wait": wait_command,
         "schedule": schedule_command,
         "secret": secret_command,
+        "gallery": gallery_command,
         "import": import_command,
         "export": export_command,
         "pipeline": pipeline_command,

@@ -13,6 +13,7 @@ from ..schemas.explanation import WhyOut
 from .api.admin import AdminCalls
 from .api.announcements import AnnouncementCalls
 from .api.courses import CourseCalls
+from .api.gallery import GalleryCalls
 from .api.images import ImageCalls
 from .api.ngshare import NgshareCalls
 from .api.notifications import NotificationCalls
@@ -31,6 +32,7 @@ class AsyncClient(
     SessionCalls,
     ScheduleCalls,
     SecretCalls,
+    GalleryCalls,
     UsageCalls,
     CourseCalls,
     NgshareCalls,

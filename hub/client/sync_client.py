@@ -151,6 +151,13 @@ class Client:
     secrets = _blocking(AsyncClient.secrets)
     remove_secret = _blocking(AsyncClient.remove_secret)
 
+    publish = _blocking(AsyncClient.publish)
+    gallery = _blocking(AsyncClient.gallery)
+    gallery_item = _blocking(AsyncClient.gallery_item)
+    gallery_notebook = _blocking(AsyncClient.gallery_notebook)
+    run_gallery_item = _blocking(AsyncClient.run_gallery_item)
+    fork_gallery_item = _blocking(AsyncClient.fork_gallery_item)
+    withdraw_gallery_item = _blocking(AsyncClient.withdraw_gallery_item)
     create_schedule = _blocking(AsyncClient.create_schedule)
     schedules = _blocking(AsyncClient.schedules)
     schedule = _blocking(AsyncClient.schedule)

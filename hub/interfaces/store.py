@@ -32,6 +32,7 @@ from ..scheduling.model.snapshot import (
 )
 from ..transitions.transition import Transition
 from .announcements import AnnouncementStore
+from .gallery import GalleryStore
 from .images import ImagePinStore
 from .schedules import ScheduleStore
 from .secrets import SecretStore
@@ -44,6 +45,7 @@ P = ParamSpec("P")
 class Store(
     UsageStore,
     AnnouncementStore,
+    GalleryStore,
     ImagePinStore,
     ScheduleStore,
     SecretStore,

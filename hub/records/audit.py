@@ -55,6 +55,9 @@ class AuditAction(StrEnum):
     SECRET_SET = "secret set"  # noqa: S105  # the name of an action
     SECRET_REMOVE = "secret remove"  # noqa: S105  # the name of an action
     SECRET_USE = "secret use"  # noqa: S105  # the name of an action
+    GALLERY_PUBLISH = "gallery publish"
+    GALLERY_FORK = "gallery fork"
+    GALLERY_WITHDRAW = "gallery withdraw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,7 @@ class AuditEntry:
         who: the user; ``cli:NAME`` for the system account NAME that ran a local command;
             ``carrel`` for the service.
         target: name of the group (with ``/`` and an assignment of it), user, device or node, or
-            the id of the request.
+            the id of the request or of the item of the gallery.
         why: the reason, if one was given.
         before, after: only the changed values; empty for a target that did not exist.
         id: 0 until it is stored; later entries have larger ids.

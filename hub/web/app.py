@@ -21,6 +21,8 @@ from ..administration.service import Administration
 from ..admission.quotes import Quotes
 from ..config.base_url import BASE_URL, SERVICE_PREFIX
 from ..config.settings import LOCALHOST, Settings
+from ..gallery.runs import GalleryRuns
+from ..gallery.service import GalleryService
 from ..groups.membership import Membership
 from ..interfaces.backups import Backups
 from ..interfaces.clock import Clock
@@ -59,6 +61,7 @@ from .api import announcements as announcements_api
 from .api import calendar as calendar_api
 from .api import courses as courses_api
 from .api import coursework as coursework_api
+from .api import gallery as gallery_api
 from .api import images as images_api
 from .api import internal as internal_api
 from .api import monitoring as monitoring_api
@@ -116,6 +119,7 @@ from .pages.courses import student_work as student_work_pages
 from .pages.courses import teacher as teacher_pages
 from .pages.form_addresses import page_redirects
 from .pages.jobs import detail as job_pages
+from .pages.jobs import gallery as gallery_pages
 from .pages.jobs import list as job_list_pages
 from .pages.jobs import schedules as schedule_pages
 from .pages.jobs import submit as submit_pages
@@ -134,6 +138,7 @@ _PAGES = (
     usage_pages.router,
     session_pages.router,
     submit_pages.router,
+    gallery_pages.router,
     job_pages.router,
     admin_pages.router,
     people_pages.router,
@@ -170,6 +175,7 @@ _API = (
     notifications_api.router,
     calendar_api.router,
     images_api.router,
+    gallery_api.router,
     courses_api.router,
     coursework_api.router,
     rehearsals_api.router,
@@ -239,6 +245,7 @@ def build_app(
     membership = Membership.of(context)
     budgets = BudgetQueries(context.store, context.clock, membership)
     requests = RequestQueries(context)
+    gallery = GalleryService(context, courses.blobs)
     dispatcher = ChangeDispatcher(
         ChangeFeed(context.store, requests, context.plan_cache, context.notifier), streams
     )
@@ -257,6 +264,8 @@ def build_app(
         schedules=ScheduleService(context),
         secrets=SecretVault(context),
         secret_delivery=SecretDelivery(context),
+        gallery=gallery,
+        gallery_runs=GalleryRuns(gallery),
         explanations=WaitExplanations(context),
         trials=trials,
         pipelines=PipelineQueries(context),

@@ -99,6 +99,8 @@ def _filled(site: Installation, folder: Path) -> dict[str, str]:
     ids["held"] = _made(site, "POST", "/sessions/-", "student2", **held)["id"]
     for job, states in _ENDS:
         site.wait_for(ids[job], states, user="student1", within=180)
+    item = {"title": "Train the sample network", "description": "With **four** rounds."}
+    ids["item"] = _made(site, "POST", "/gallery", "student1", request=ids["done"], **item)["id"]
     _until(site, ids["held"], "student2", "claim_by")
     waits = _made(site, "POST", "/sessions/-", "student3", group="cs101", devices=2, hours=1)
     ids["waiting"] = waits["id"]

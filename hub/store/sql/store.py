@@ -42,6 +42,7 @@ from ...usage.rollup import MADE_OF, regrouped
 from . import calendar, change_digest, marks_and_audit, mutations, pool, queries, service_clock
 from .announcements import SqlAnnouncements
 from .calendar import SqlCalendar
+from .gallery import SqlGallery
 from .image_pins import SqlImagePins
 from .queue import Queue
 from .request_search import RequestSearch
@@ -60,7 +61,13 @@ P = ParamSpec("P")
 
 
 class SqlStore(
-    SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules, SqlSecrets, SqlUtilization
+    SqlAnnouncements,
+    SqlCalendar,
+    SqlGallery,
+    SqlImagePins,
+    SqlSchedules,
+    SqlSecrets,
+    SqlUtilization,
 ):
     """Implements ``hub.interfaces.store.Store`` on a database; created by ``open_store``.
 

@@ -16,6 +16,8 @@ from ...administration.service import Administration
 from ...admission.quotes import Quotes
 from ...config.settings import Settings
 from ...errors import NotFound
+from ...gallery.runs import GalleryRuns
+from ...gallery.service import GalleryService
 from ...groups.membership import Membership
 from ...interfaces.backups import Backups
 from ...interfaces.clock import Clock
@@ -74,6 +76,8 @@ class WebContext:
     schedules: ScheduleService
     secrets: SecretVault
     secret_delivery: SecretDelivery
+    gallery: GalleryService
+    gallery_runs: GalleryRuns
     explanations: WaitExplanations
     trials: TrialService
     pipelines: PipelineQueries

@@ -1,8 +1,9 @@
-"""The source of a submitted notebook: an upload, the user's home, or an earlier job."""
+"""The source of a submitted notebook: an upload, the user's home, an earlier job, the gallery."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pydantic import JsonValue
 from ...admission.parameters import FieldType
 from ...errors import CarrelError, InvalidInput
 from ...files.home_notebooks import HomeNotebooks
+from ...gallery.published_job import GALLERY_LABEL
 from ...records.identity import Identity
 from ...schemas import JobIn, RequestOut
 from ..dependencies.context import WebContext
@@ -21,6 +23,10 @@ from .sweep import sweep_texts
 
 HOME = "home:"
 AGAIN = "again:"
+GALLERY = "gallery:"
+"""Before the id of an item, ``/`` and the number of a version."""
+_NO_GROUP = "-"
+_VERSION = re.compile(r"[0-9]{1,6}")
 _SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 Sent = tuple[str, bytes] | None
@@ -35,6 +41,8 @@ def with_notebook(web: WebContext, who: Identity, form: JobForm, sent: Sent) -> 
     """
     if form.source.startswith(AGAIN) and sent is None:
         return _again(web, who, form)
+    if form.source.startswith(GALLERY) and sent is None:
+        return _of_source(web, who, form)
     if form.kind == "command":
         return form
     if form.source.startswith(HOME):
@@ -58,11 +66,30 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         NotFound: the job does not exist, or its files are deleted.
         InvalidInput: the job has several roles, or a number of members that may vary.
     """
-    job = web.jobs.same_job(who, request_id)
+    return _form(web.jobs.same_job(who, request_id), request_id, f"{AGAIN}{request_id}")
+
+
+def of_gallery(web: WebContext, who: Identity, item_id: str, version: int) -> JobForm:
+    """Return a form with the values of a published job.
+
+    Raises:
+        NotFound: the user may not see the item, or it has no such version.
+        InvalidInput: it has several jobs or members, which the form cannot show.
+    """
+    shown = web.gallery.one(who, item_id, version).shown
+    source = f"{item_id}/{shown.version}"
+    job = _published(web, who, source)
+    form = _form(job, item_id, f"{GALLERY}{source}")
+    if missing := shown.jobs[0].image_missing:
+        return replace(form, problem=missing, accepted="Choose another image.", field="image")
+    return form
+
+
+def _form(job: JobIn, name: str, source: str) -> JobForm:
     equal = job.roles[0] if len(job.roles) == 1 and job.roles[0].count else None
     if job.roles and equal is None:
         raise InvalidInput(
-            f"{request_id} has members that differ, which this form cannot show.",
+            f"{name} has members that differ, which this form cannot show.",
             accepted="Run it again unchanged, or submit it with: carrel run --roles FILE.",
         )
     sweep = job.sweep
@@ -87,7 +114,7 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         nodes=str(equal.count) if equal else "",
         image=equal.image if equal else job.image,
         internet="yes" if job.internet else "no",
-        source=f"{AGAIN}{request_id}",
+        source=source,
     )
     limit = shown_span(sweep.trial_seconds) if sweep is not None else ""
     form = replace(form, **sweep_texts(sweep, limit))  # type: ignore[arg-type]  # fields of text
@@ -108,6 +135,25 @@ def of_session(session: RequestOut) -> JobForm:
 
 def _again(web: WebContext, who: Identity, form: JobForm) -> JobForm:
     return _with_job(form, web.jobs.same_job(who, form.source.removeprefix(AGAIN)))
+
+
+def _of_source(web: WebContext, who: Identity, form: JobForm) -> JobForm:
+    return _with_job(form, _published(web, who, form.source.removeprefix(GALLERY)))
+
+
+def _published(web: WebContext, who: Identity, source: str) -> JobIn:
+    """Return the only job of ``ITEM/VERSION``, for the first group of the user."""
+    item_id, _, number = source.partition("/")
+    wanted = int(number) if _VERSION.fullmatch(number) else 0
+    version, jobs = web.gallery.jobs(who, item_id, wanted)
+    if len(jobs) > 1:
+        raise InvalidInput(
+            f"{item_id} is a pipeline of {len(jobs)} jobs, which this form cannot show.",
+            accepted=f"Run all its jobs: carrel gallery run {item_id}",
+        )
+    notebook = web.gallery.content(jobs[0].sha256).decode() if jobs[0].notebook else ""
+    # The user selects the group in the form; bodies have one.
+    return jobs[0].job(_NO_GROUP, notebook, {GALLERY_LABEL: f"{item_id}/{version}"})
 
 
 def _with_job(form: JobForm, job: JobIn) -> JobForm:

@@ -39,6 +39,7 @@ from ...schemas.courses import (
 )
 from ...schemas.coursework.rehearsals import RehearsalIn
 from ...schemas.errors import PROBLEM_TYPE
+from ...schemas.gallery import GalleryForkIn, GalleryPublishIn, GalleryRunIn
 from ...schemas.grading import (
     FeedbackIn,
     GradeIn,
@@ -70,6 +71,9 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ManualPointsIn,
     RegradeIn,
     RegradeReplyIn,
+    GalleryForkIn,
+    GalleryPublishIn,
+    GalleryRunIn,
     GradeIn,
     GroupIn,
     HaltIn,

@@ -18,7 +18,13 @@ from ...errors import (
 )
 from ...records.edits import ChangedMeanwhile
 from ..html.documentation import problem_type
-from . import admin_examples, course_examples, notification_examples, usage_examples
+from . import (
+    admin_examples,
+    course_examples,
+    gallery_examples,
+    notification_examples,
+    usage_examples,
+)
 
 _AT = 1_795_258_800.0
 _NOTEBOOK = (
@@ -31,6 +37,7 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     **admin_examples.BODIES,
     **course_examples.BODIES,
     **notification_examples.BODIES,
+    **gallery_examples.BODIES,
     "JobIn": {
         "notebook": {
             "summary": "A notebook on one device",

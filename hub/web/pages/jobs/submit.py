@@ -23,7 +23,7 @@ from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Guest, Upload, html
 from ...forms.image_choice import image_choices
 from ...forms.job import JobForm
-from ...forms.job_source import HOME, Sent, of_job, of_session, with_notebook
+from ...forms.job_source import HOME, Sent, of_gallery, of_job, of_session, with_notebook
 from ...forms.session import device_choices, offered_models
 from ...security.access import Visitor
 from .schedules import SCHEDULES
@@ -36,17 +36,22 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/submit")
 def submit_page(
+    *,
     web: Carrel,
     visitor: Guest,
     again: Annotated[str, Query(max_length=64)] = "",
     session: Annotated[str, Query(max_length=64)] = "",
+    gallery: Annotated[str, Query(max_length=64)] = "",
+    version: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
-    """Show an empty form, or one with the values of an earlier job or of a session."""
+    """Show an empty form, or one with the values of a job, a session or a published job."""
     form = JobForm()
     if again:
         form = of_job(web, visitor.identity, again)
     elif session:
         form = of_session(web.requests.request(visitor.identity, session))
+    elif gallery:
+        form = of_gallery(web, visitor.identity, gallery, version)
     return html(_page(web, visitor, form, "jobs/submit.html"))
 
 

@@ -1,0 +1,1 @@
+"""The gallery: jobs, notebooks and pipelines that users publish for others to run."""
