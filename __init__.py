@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .extensions.job import Job as Job
+    from .extensions.job import diff as diff
     from .extensions.job import jobs as jobs
     from .extensions.job import pipeline as pipeline
     from .extensions.job import run as run
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 
 _MODULES: Final = {
     "Job": "extensions.job",
+    "diff": "extensions.job",
     "jobs": "extensions.job",
     "load_ipython_extension": "extensions.magics.magics",
     "run": "extensions.job",

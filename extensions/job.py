@@ -27,6 +27,15 @@ from ..hub.client import (
 from ..hub.client.job_watch import follow_all
 from ..hub.client.pipeline import submit_pipeline
 from ..hub.client.work_archive import safe_target
+from ..hub.comparison.schemas import (
+    ABSOLUTE,
+    RELATIVE,
+    ComparisonIn,
+    ComparisonOut,
+    Part,
+    RunIn,
+    ToleranceIn,
+)
 from ..hub.errors import InvalidInput
 from ..hub.provenance.canonical_json import parse_object
 from ..hub.provenance.crate import read_receipt
@@ -478,6 +487,23 @@ class Job:
         assert made.request is not None
         return Job(self.client, made.request)
 
+    def diff(
+        self,
+        other: str | Path | Job,
+        *,
+        relative: float = RELATIVE,
+        absolute: float = ABSOLUTE,
+        ignore: Sequence[Part] = (),
+    ) -> ComparisonOut:
+        """Compare this job with another one, or with an executed notebook: see ``diff``."""
+        wanted = ComparisonIn(
+            a=_compared(self),
+            b=_compared(other),
+            tolerance=ToleranceIn(relative=relative, absolute=absolute),
+            ignore=list(ignore),
+        )
+        return self.client.compare(wanted)
+
     def _file(self, file: FileOut) -> JobFile:
         return JobFile(name=file.name, size_bytes=file.size, request_id=self.id, client=self.client)
 
@@ -502,6 +528,52 @@ class Job:
             if text
         )
         return f"<table>{rows}</table>"
+
+
+def diff(
+    a: str | Path | Job,
+    b: str | Path | Job,
+    *,
+    relative: float = RELATIVE,
+    absolute: float = ABSOLUTE,
+    ignore: Sequence[Part] = (),
+    site: str | None = None,
+) -> ComparisonOut:
+    """Compare two runs: sources by lines, numbers under a tolerance, images by pixels.
+
+    >>> carrel.diff("j-7k2m4qpz", "j-9x3w5rtn", relative=1e-3).equal
+    True
+
+    Args:
+        a: a job, its id, or the path of an executed notebook (a ``Path``, or text that ends with
+            ``.ipynb``).
+        b: the run to compare it with.
+        relative: numbers are equal if they differ by at most this part of the larger one.
+        absolute: or by at most this number.
+        ignore: parts whose differences do not count: ``"sources"``, ``"outputs"``,
+            ``"parameters"``, ``"environment"``.
+        site: another site than the default one.
+
+    Raises:
+        Conflict: a job has not ended.
+        NotFound: a job does not exist, or you may not see it.
+    """
+    wanted = ComparisonIn(
+        a=_compared(a),
+        b=_compared(b),
+        tolerance=ToleranceIn(relative=relative, absolute=absolute),
+        ignore=list(ignore),
+    )
+    return client_of(site).compare(wanted)
+
+
+def _compared(run: str | Path | Job) -> RunIn:
+    if isinstance(run, Job):
+        return RunIn(request=run.id)
+    if isinstance(run, str) and not run.endswith(".ipynb"):
+        return RunIn(request=run)
+    found = parsers.notebook(Path(run).expanduser())
+    return RunIn(notebook=found.content, name=found.name)
 
 
 class JobList(list[Job]):

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pure decisions", ("hub.scheduling", "hub.schemas", "images")),
     ("stored values", ("hub.records",)),
     ("signed documents", ("hub.provenance",)),
-    ("transitions", ("hub.transitions",)),
+    ("transitions, comparison", ("hub.comparison", "hub.transitions")),
     ("protocols and messages", ("hub.interfaces", "hub.messages")),
     ("ground", ("hub.accounts", "hub.files", "hub.runtime", "hub.simulation")),
     ("one installation", ("hub.attempts", "hub.client", "hub.config", "hub.groups")),

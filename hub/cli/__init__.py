@@ -43,6 +43,7 @@ ENTRIES = {
     "halt": CommandEntry(module=_CLIENT, help="Let a running job save its work, and stop it."),
     "resume": CommandEntry(module=_CLIENT, help="Go on with a job that failed or was stopped."),
     "output": CommandEntry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
+    "diff": CommandEntry(module=_CLIENT, help="Compare two runs: sources, outputs, parameters."),
     "wait": CommandEntry(module=_CLIENT, help="Wait for a job; the exit status is its result."),
     "schedule": CommandEntry(
         module=_CLIENT,

@@ -15,6 +15,7 @@ from .admin.audit import audit_command
 from .admin.images import images_command
 from .admin.pool import pool_command
 from .courses.courses import course_command
+from .jobs.diff import diff_command
 from .jobs.gallery import gallery_command
 from .jobs.halt import halt_command
 from .jobs.job_files import export_command, import_command
@@ -52,6 +53,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "halt": halt_command,
         "resume": resume_command,
         "output": output_command,
+        "diff": diff_command,
         "wait": wait_command,
         "schedule": schedule_command,
         "secret": secret_command,

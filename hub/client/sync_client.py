@@ -129,6 +129,7 @@ class Client:
     submit = _blocking(AsyncClient.submit)
     halt = _blocking(AsyncClient.halt)
     resume = _blocking(AsyncClient.resume)
+    compare = _blocking(AsyncClient.compare)
     page = _blocking(AsyncClient.page)
     requests = _blocking(AsyncClient.requests)
     request = _blocking(AsyncClient.request)

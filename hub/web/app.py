@@ -37,6 +37,7 @@ from ..receipts.reruns import Reruns
 from ..receipts.service import ReceiptService
 from ..requests.amendments import Amendments, TimeExtensions
 from ..requests.attempt_reports import AttemptReports
+from ..requests.comparison.service import RunComparisons
 from ..requests.explanation import WaitExplanations
 from ..requests.jobs import JobService
 from ..requests.pipelines import PipelineQueries
@@ -59,6 +60,7 @@ from ..workflows.schedules import ScheduleService
 from .api import admin as admin_api
 from .api import announcements as announcements_api
 from .api import calendar as calendar_api
+from .api import comparisons as comparisons_api
 from .api import courses as courses_api
 from .api import coursework as coursework_api
 from .api import gallery as gallery_api
@@ -118,6 +120,7 @@ from .pages.courses import release as release_pages
 from .pages.courses import student_work as student_work_pages
 from .pages.courses import teacher as teacher_pages
 from .pages.form_addresses import page_redirects
+from .pages.jobs import comparison as comparison_pages
 from .pages.jobs import detail as job_pages
 from .pages.jobs import gallery as gallery_pages
 from .pages.jobs import list as job_list_pages
@@ -140,6 +143,7 @@ _PAGES = (
     submit_pages.router,
     gallery_pages.router,
     job_pages.router,
+    comparison_pages.router,
     admin_pages.router,
     people_pages.router,
     system_pages.router,
@@ -166,6 +170,7 @@ _API = (
     service_api.router,
     pool_api.router,
     requests_api.router,
+    comparisons_api.router,
     workflows_api.router,
     secrets_api.router,
     usage_api.router,
@@ -257,6 +262,7 @@ def build_app(
         pool=PoolQueries.of(context),
         images=ImageCatalogue.of(context),
         requests=requests,
+        comparisons=RunComparisons(requests),
         jobs=JobService(context),
         resumption=Resumption(context),
         receipts=receipts,

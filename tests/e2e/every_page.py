@@ -121,6 +121,14 @@ _SERVICE_PAGES = (
     _request("job-succeeded", "done", "student1", "result.csv", (LINK, "result.csv")),
     _request("job-cancelled", "cut", "student1", "cancelled", (BUTTON, "Run")),
     _request("job-sweep", "sweep", "student1", "best: trial 5", (LINK, "CSV")),
+    _page(
+        "compare",
+        "/compare",
+        "student1",
+        "The runs differ",
+        (BUTTON, "^Compare$"),
+        at="/compare?a={done}&b={broken}",
+    ),
     _request("session", "session", "student1", "running", (BUTTON, "Stop")),
     _request("session-held", "held", "student2", "held", (BUTTON, "Claim")),
     _page(

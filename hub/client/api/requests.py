@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
+from ...comparison.schemas import ComparisonIn, ComparisonOut
 from ...provenance.rerun import RerunIn, RerunOut
 from ...schemas import FilesOut, JobIn, PipelineOut, RequestOut, RequestsOut, UtilizationsOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
@@ -14,6 +15,8 @@ from ..transport.connection import Connection, segment
 from ..transport.downloads import LogPart, OutputFile
 
 PAGE = 200
+COMPARISON_SECONDS = 60.0
+"""The service waits 5 s for other comparisons, and then compares for at most 30 s."""
 
 
 class RequestCalls(Connection):
@@ -130,6 +133,12 @@ class RequestCalls(Connection):
         body = (how or ResumeIn()).model_dump(mode="json", exclude_unset=True)
         call = Call(method="POST", path=f"requests/{segment(request_id)}/resume", json=body)
         return self._read(await self._transport.send(call), ResumeOut)
+
+    async def compare(self, runs: ComparisonIn) -> ComparisonOut:
+        """Compare two runs: jobs that have ended, or executed notebooks."""
+        body = runs.model_dump(mode="json", exclude_unset=True)
+        call = Call(method="POST", path="comparisons", json=body, silence=COMPARISON_SECONDS)
+        return self._read(await self._transport.send(call), ComparisonOut)
 
     async def log(self, request_id: str, offset: int = 0, *, member: int = 0) -> LogPart:
         """Return a part of the log, from a byte offset on.

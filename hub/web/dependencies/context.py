@@ -30,6 +30,7 @@ from ...records.audit import ChangeFilter
 from ...records.identity import Identity
 from ...requests.amendments import Amendments, TimeExtensions
 from ...requests.attempt_reports import AttemptReports
+from ...requests.comparison.service import RunComparisons
 from ...requests.explanation import WaitExplanations
 from ...requests.jobs import JobService
 from ...requests.pipelines import PipelineQueries
@@ -69,6 +70,7 @@ class WebContext:
     pool: PoolQueries
     images: ImageCatalogue
     requests: RequestQueries
+    comparisons: RunComparisons
     jobs: JobService
     resumption: Resumption
     receipts: ReceiptService

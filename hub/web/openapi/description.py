@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from ...comparison.schemas import ComparisonIn
 from ...provenance.rerun import RerunIn
 from ...schemas import (
     ChangeIn,
@@ -61,6 +62,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ChannelEventsIn,
     ChannelIn,
     CloneIn,
+    ComparisonIn,
     CourseIn,
     DeliveryTestIn,
     DrainIn,

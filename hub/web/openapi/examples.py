@@ -20,6 +20,7 @@ from ...records.edits import ChangedMeanwhile
 from ..html.documentation import problem_type
 from . import (
     admin_examples,
+    comparison_examples,
     course_examples,
     gallery_examples,
     notification_examples,
@@ -34,6 +35,7 @@ _NOTEBOOK = (
 )
 
 BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
+    **comparison_examples.BODIES,
     **admin_examples.BODIES,
     **course_examples.BODIES,
     **notification_examples.BODIES,
@@ -173,6 +175,7 @@ _REQUEST: dict[str, Any] = {
 ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
     **admin_examples.ANSWERS,
     **course_examples.ANSWERS,
+    **comparison_examples.ANSWERS,
     **notification_examples.ANSWERS,
     **usage_examples.ANSWERS,
     "RequestOut": _REQUEST,

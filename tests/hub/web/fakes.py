@@ -23,6 +23,7 @@ from carrel.hub.interfaces.files import Files, HomeUse
 from carrel.hub.provenance.signature import SigningKey
 from carrel.hub.records.events import ChangeDigest, Touched
 from carrel.hub.records.identity import Identity
+from carrel.hub.requests.comparison.service import RunComparisons
 from carrel.hub.requests.pagination import RequestQuery
 from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.notifier import ChangeNotifier
@@ -465,6 +466,7 @@ def with_fakes(web: WebContext, service: FakeService) -> WebContext:
         pool=fake,
         images=fake,
         requests=fake,
+        comparisons=RunComparisons(fake),
         jobs=fake,
         explanations=fake,
         trials=fake,

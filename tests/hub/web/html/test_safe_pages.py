@@ -20,6 +20,7 @@ PLACES = {
     "request_id": "j-cccccccc",
     "server": "experiments",
     "event_id": "1",
+    "cell": "1",
     "group": "cs101",
     "course": "cs101",
     "assignment": "ps1",
@@ -30,7 +31,7 @@ PLACES = {
     "regrade": "1",
 }
 STREAMS = ("/events", "/feed")
-MADE_BY_NOTEBOOKS = ("/outputs/{event_id}", "/notebook/content")
+MADE_BY_NOTEBOOKS = ("/outputs/{event_id}", "/outputs/{number}", "/notebook/content")
 STRICT = {
     "default-src": "'self'",
     "img-src": "'self' data:",

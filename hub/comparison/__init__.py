@@ -1,0 +1,1 @@
+"""Compare two runs: sources by lines, numbers under a tolerance, images by pixels."""
