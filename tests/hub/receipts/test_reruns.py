@@ -20,7 +20,7 @@ from ..notebooks import notebook
 from ..requests.samples import command, job, named
 from ..web.fakes import API
 from ..web.site import Site, made_site, site
-from .test_receipts import ended
+from .ended_jobs import ended
 
 __all__ = ["site"]
 SOURCE = notebook("lr = 0.1", "print(lr)")
