@@ -24,13 +24,16 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("one installation", ("hub.attempts", "hub.client", "hub.config", "hub.groups")),
     ("pool and past", ("hub.inventory", "hub.jupyterhub", "hub.plugins", "hub.usage")),
     ("store", ("hub.administration", "hub.insight", "hub.store")),
-    ("admission", ("hub.admission", "hub.secrets")),
+    ("admission", ("hub.admission", "hub.programs", "hub.secrets")),
     ("sweeps", ("hub.notifications", "hub.sweeps")),
     ("requests", ("hub.requests", "hub.results", "courses")),
     ("receipts", ("hub.receipts",)),
     ("gallery", ("hub.gallery",)),
     ("sessions", ("hub.sessions", "hub.workflows", "hub.supervisor", "hub.demo", "extensions")),
-    ("loop, pages, engines", ("hub.controller", "hub.web", "hub.backup", "spawners")),
+    (
+        "loop, pages, engines",
+        ("hub.controller", "hub.web", "hub.backup", "hub.mcp_server", "spawners"),
+    ),
     ("put together", ("hub.app", "hub.cli")),
 )
 """Packages (and the few modules of the root of ``hub``) in layers, lowest first.

@@ -93,6 +93,11 @@ ENTRIES = {
     "site-key": CommandEntry(
         module=_CLIENT, help="Show the public key that verifies receipts of the site."
     ),
+    "token": CommandEntry(
+        module=_CLIENT, help="Programs with a budget of their own: create, ls, revoke."
+    ),
+    "approve": CommandEntry(module=_CLIENT, help="Approve jobs that your programs submitted."),
+    "mcp": CommandEntry(module=_CLIENT, help="Serve the Model Context Protocol, for agents."),
     "audit": CommandEntry(
         module=_CLIENT, help="Show the audit log (administrators).", administrators=True
     ),

@@ -29,6 +29,8 @@ from .jobs.sweep import sweep_command, trials_command
 from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
 from .notify import notify_command
+from .programs.mcp import mcp_command
+from .programs.token import approve_command, token_command
 from .receipts.receipt import receipt_command
 from .receipts.rerun import rerun_command
 from .receipts.site_key import site_key_command
@@ -71,6 +73,9 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "images": images_command,
         "course": course_command,
         "notify": notify_command,
+        "token": token_command,
+        "approve": approve_command,
+        "mcp": mcp_command,
         "usage": usage_command,
         "history": history_command,
         "receipt": receipt_command,

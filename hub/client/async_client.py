@@ -17,6 +17,7 @@ from .api.gallery import GalleryCalls
 from .api.images import ImageCalls
 from .api.ngshare import NgshareCalls
 from .api.notifications import NotificationCalls
+from .api.programs import ProgramCalls
 from .api.schedules import ScheduleCalls
 from .api.secrets import SecretCalls
 from .api.sessions import SessionCalls
@@ -39,6 +40,7 @@ class AsyncClient(
     ImageCalls,
     AnnouncementCalls,
     NotificationCalls,
+    ProgramCalls,
     AdminCalls,
 ):
     """A client of one site for one user. Every call raises the classes of ``hub.errors``.

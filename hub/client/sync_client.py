@@ -233,6 +233,14 @@ class Client:
     test_notifications = _blocking(AsyncClient.test_notifications)
     close_announcement = _blocking(AsyncClient.close_announcement)
 
+    programs = _blocking(AsyncClient.programs)
+    create_program = _blocking(AsyncClient.create_program)
+    revoke_program = _blocking(AsyncClient.revoke_program)
+    own_program = _blocking(AsyncClient.own_program)
+    approvals = _blocking(AsyncClient.approvals)
+    approve = _blocking(AsyncClient.approve)
+    dry_run = _blocking(AsyncClient.dry_run)
+
     drain = _blocking(AsyncClient.drain)
     undrain = _blocking(AsyncClient.undrain)
     quarantine = _blocking(AsyncClient.quarantine)

@@ -1,5 +1,7 @@
 """Release jobs when the jobs that they wait for have ended as wanted, with values of these.
 
+A job of a program that its owner has to approve is not released before that.
+
 A job whose dependency has failed stays queued: the failed job can be resumed, and the rest goes on
 when that has succeeded. A job whose parameter is to have a value that none of them has given ends.
 """
@@ -13,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..errors import InvalidInput
+from ..messages.programs import approval_sentence
 from ..messages.requests import dependency_sentence
 from ..records.dependencies import Condition, Dependency
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
@@ -57,7 +60,11 @@ class DependencyController:
         held = store.requests(RequestFilter(held=True, limit=_ALL))
         known = self._known(held, now) if held else _Known()
         changed, sentences, finder = False, dict[str, str](), ResultFinder(self._context)
+        unapproved = {job.request_id for job in store.program_jobs() if job.waits} if held else ()
         for request in held:
+            if request.id in unapproved:
+                sentences[request.id] = approval_sentence(request.program, request.id)
+                continue
             left = [each for each in _dependencies(request) if not _is_met(each, known)]
             if left:
                 sentences[request.id] = " ".join(_sentence(each, known) for each in left)

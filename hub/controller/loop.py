@@ -24,6 +24,7 @@ from functools import partial
 from ..errors import CarrelError, Unavailable
 from ..interfaces.clock import MonotonicClock, monotonic
 from ..messages.units import duration
+from ..programs import enforcement as programs
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..runtime.context import Context
@@ -129,6 +130,7 @@ class Loop:
         self._time_limits = TimeLimits(context)
         self._dependencies = DependencyController(context)
         self._budgets = BudgetEnforcement(context)
+        self._programs = programs.ProgramEnforcement(context)
         self._threads = threads or ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
         self._decision_clock = decision_clock
@@ -190,6 +192,8 @@ class Loop:
         changed |= self._time_limits.reconcile(pairs, now)
         if self._memory.due("budgets", BUDGETS_EVERY, now):
             changed |= self._budgets.reconcile(pairs, now)
+        if self._memory.due("programs", programs.EVERY, now):
+            changed |= self._programs.reconcile(now)
         changed |= self._preemption.reconcile(pairs, now)
         changed |= self._dependencies.reconcile(now)
         changed |= self.decide()

@@ -118,7 +118,9 @@ class Membership:
 
 def viewer_of(store: Store, who: Identity | None) -> Viewer:
     """Return the caller with the groups that they teach; None stands for the service itself."""
-    return Viewer(identity=who, teaches=store.taught_by(who.name) if who else frozenset())
+    # A program has no rights of its owner over the work of others.
+    teaches = store.taught_by(who.name) if who and who.program is None else frozenset[str]()
+    return Viewer(identity=who, teaches=teaches)
 
 
 def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice]:

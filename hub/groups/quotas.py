@@ -23,7 +23,7 @@ from ..schemas.calendar import BudgetIn
 
 _MORE = (
     *("guaranteed", "borrowing", "lending", "weight"),
-    *("max_sessions", "sessions_borrow"),
+    *("max_sessions", "sessions_borrow", "programs"),
 )
 """Fields of ``GroupIn`` that keep their value when a request omits them."""
 

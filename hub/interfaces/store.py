@@ -16,6 +16,7 @@ from ..records.audit import AuditEntry, ChangeFilter
 from ..records.calendar import Reservation, Term
 from ..records.clock import ClockOffset
 from ..records.events import ChangeDigest, EventRecord, NewEvent
+from ..records.identity import ProgramCharge
 from ..records.leases import LeaseRecord
 from ..records.ledger import LedgerEntry, Usage
 from ..records.requests import NewRequest, RequestFilter, RequestRecord
@@ -34,6 +35,7 @@ from ..transitions.transition import Transition
 from .announcements import AnnouncementStore
 from .gallery import GalleryStore
 from .images import ImagePinStore
+from .programs import ProgramStore
 from .schedules import ScheduleStore
 from .secrets import SecretStore
 from .usage import UsageStore
@@ -47,6 +49,7 @@ class Store(
     AnnouncementStore,
     GalleryStore,
     ImagePinStore,
+    ProgramStore,
     ScheduleStore,
     SecretStore,
     UtilizationStore,
@@ -165,10 +168,18 @@ class Store(
 
     # -- requests -------------------------------------------------------------------------
 
-    def submit(self, new: NewRequest, now: float) -> RequestRecord:
+    def submit(
+        self, new: NewRequest, now: float, *, charge: ProgramCharge | None = None
+    ) -> RequestRecord:
         """Store a request in ``queued``.
 
         If the owner submitted one with the same idempotency key before, return that one.
+
+        Args:
+            charge: of a job that a program submits.
+
+        Raises:
+            Forbidden, OverMaximum: the program may not submit it any more; nothing is stored.
         """
 
     def request(self, request_id: str) -> RequestRecord:

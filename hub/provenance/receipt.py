@@ -133,6 +133,8 @@ class JobReceiptOut(Out):
     job: str
     what: Literal["notebook", "command", "sweep", "members"]
     owner: str
+    program: str = ""
+    """The program of the owner that submitted it; empty: the owner did."""
     group: str
     state: str
     code: str = ""

@@ -69,6 +69,7 @@ class JobFacts:
             job=record.id,
             what="sweep" if job.sweep else "members" if job.gang else _kind(job),
             owner=record.owner,
+            program=record.program,
             group=record.group,
             state=str(record.state),
             code="" if cause is None else str(cause.code),

@@ -55,9 +55,13 @@ class AuditAction(StrEnum):
     SECRET_SET = "secret set"  # noqa: S105  # the name of an action
     SECRET_REMOVE = "secret remove"  # noqa: S105  # the name of an action
     SECRET_USE = "secret use"  # noqa: S105  # the name of an action
-    GALLERY_PUBLISH = "gallery publish"
     GALLERY_FORK = "gallery fork"
+    GALLERY_PUBLISH = "gallery publish"
     GALLERY_WITHDRAW = "gallery withdraw"
+    PROGRAM_ADD = "program add"
+    PROGRAM_APPROVE = "program approve"
+    PROGRAM_REVOKE = "program revoke"
+    PROGRAM_SUBMIT = "program submit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,6 +139,7 @@ class JobSpec:
             job of a course, of the given cells of an assignment.
         rerun_of: id of the job that this one repeats by its receipt; empty otherwise.
         accepted_changes: how image or inputs differed from those of that job, one sentence each.
+        program: name of the program of its owner that submitted it; empty: the owner did.
     """
 
     notebook_name: str
@@ -163,6 +164,7 @@ class JobSpec:
     computes_prefix: bool = False
     rerun_of: str = ""
     accepted_changes: tuple[str, ...] = ()
+    program: str = ""
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""
@@ -293,6 +295,11 @@ class RequestRecord:
         return None if self.job is None else self.job.gang
 
     @property
+    def program(self) -> str:
+        """Name of the program of its owner that submitted it; empty: the owner did."""
+        return "" if self.job is None else self.job.program
+
+    @property
     def trusted(self) -> bool:
         """Whether this is a task of the service itself, which runs as the service's account."""
         return self.kind is Kind.GRADING
@@ -350,6 +357,8 @@ class RequestFilter:
     reader_groups: frozenset[str] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
     ids: frozenset[str] | None = None
+    program: str | None = None
+    """Only jobs that a program of this name submitted; for the programs of one owner."""
     before: str | None = None
     text: str | None = None
     node: str | None = None

@@ -25,8 +25,23 @@ class RequestAccess:
                 same, so that ids reveal nothing.
         """
         record = self.store.request(request_id)
-        if not viewer_of(self.store, who).may_see(record.owner, record.group):
+        if not viewer_of(self.store, who).may_see(record.owner, record.group, record.program):
             raise NotFound(f"There is no request {request_id}.")
+        return record
+
+    def changeable(self, who: Identity, request_id: str) -> RequestRecord:
+        """Return the record if the caller may end it.
+
+        Raises:
+            NotFound: as for ``visible``.
+            Forbidden: the caller is a program, and another one or the owner has submitted it.
+        """
+        record = self.visible(who, request_id)
+        if who.program is not None and record.program != who.program.name:
+            raise Forbidden(
+                f"The program {who.program.name} may only read {request_id}.",
+                accepted="Choose a job that this program has submitted.",
+            )
         return record
 
     def owned(self, who: Identity, request_id: str) -> RequestRecord:

@@ -8,15 +8,18 @@ from dataclasses import dataclass, replace
 
 from ..admission import job_fields
 from ..admission.gangs import gang_fields
-from ..admission.request_factory import RequestFactory
-from ..errors import NotFound
+from ..admission.quotes import Quotes
+from ..admission.request_factory import AcceptedJob, RequestFactory
+from ..errors import Forbidden, NotFound
 from ..groups.membership import viewer_of
 from ..interfaces.files import Files
+from ..programs.service import Programs
 from ..records.identity import Identity
 from ..records.requests import NewRequest, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
-from ..schemas import JobIn, NotebookIn, RequestOut
+from ..schemas import JobIn, NotebookIn, QuoteIn, RequestOut
+from ..schemas.programs.bodies import DryRunOut
 from ..secrets.vault import SecretVault
 from . import outputs
 from .access import RequestAccess
@@ -54,11 +57,7 @@ class JobService:
             Refused: the job is not admitted; the error says what would be.
         """
         c = self.context
-        accepted = RequestFactory.of(c).job(who, body)
-        request = with_sweep(accepted.request, body, accepted.notebook)
-        request = DependencyCheck(c.store).held(who, request, body.after)
-        request = with_results(c, request, body.results)
-        request = self._with_secrets(request, body)
+        accepted, request = self._accepted(who, body)
         if resumes and request.job is not None:
             resumed = c.store.request(resumes).job
             known = [each for each in resumed.results if each.source] if resumed is not None else []
@@ -68,13 +67,14 @@ class JobService:
         if rerun_of and request.job is not None:
             job = replace(request.job, rerun_of=rerun_of, accepted_changes=tuple(accepted_changes))
             request = replace(request, job=job)
+        request, charge = Programs(c).charged(who, request)
         stored = False
         try:
             if accepted.notebook is not None:
                 c.files.put_input(request.id, accepted.notebook)
             if accepted.archive is not None:
                 c.files.put_archive(request.id, accepted.archive)
-            record = c.store.submit(request, c.clock())
+            record = c.store.submit(request, c.clock(), charge=charge)
             # Another id means that the idempotency key belongs to an earlier job.
             stored = record.id == request.id
         finally:
@@ -89,6 +89,50 @@ class JobService:
             return request
         used = SecretVault(self.context).resolved(request.owner, request.group, body.secrets)
         return replace(request, job=replace(request.job, secrets=used))
+
+    def dry_run(self, who: Identity, body: JobIn) -> DryRunOut:
+        """Check a submission and return its cost and its expected wait; store nothing.
+
+        Raises:
+            Refused: the job is not admitted; the error says what would be.
+        """
+        _, request = self._accepted(who, body)
+        programs = Programs(self.context)
+        request, charge = programs.charged(who, request)
+        standing = None if charge is None else programs.check(charge)
+        wanted = QuoteIn(
+            kind="job",
+            group=request.group,
+            devices=request.devices,
+            model=request.model,
+            seconds=request.seconds,
+            preemptible=request.preemptible,
+        )
+        quote = Quotes(self.context).quotes(who, [wanted])[0]
+        return DryRunOut(
+            group=request.group,
+            devices=request.devices,
+            seconds=request.seconds,
+            device_seconds=float(request.devices * request.seconds),
+            sentence=quote.sentence,
+            expected_at=quote.expected_at,
+            needs_approval=charge is not None and charge.needs_approval,
+            device_seconds_left=standing,
+        )
+
+    def _accepted(self, who: Identity, body: JobIn) -> tuple[AcceptedJob, NewRequest]:
+        """Return the job with all that is checked before it is stored. Raises Refused."""
+        c = self.context
+        if who.program is not None and body.secrets:
+            raise Forbidden(
+                "A program may not use secrets of its owner.",
+                accepted="Submit the job without secrets.",
+            )
+        accepted = RequestFactory.of(c).job(who, body)
+        request = with_sweep(accepted.request, body, accepted.notebook)
+        request = DependencyCheck(c.store).held(who, request, body.after)
+        request = with_results(c, request, body.results)
+        return accepted, self._with_secrets(request, body)
 
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         """Return the body that submits a stored job again. Raises NotFound."""

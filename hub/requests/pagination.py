@@ -76,6 +76,7 @@ def page(store: Store, viewer: Viewer, wanted: RequestQuery, now: float) -> Requ
         labels=_labels(wanted.labels),
         groups=frozenset({wanted.group}) if wanted.group else None,
         node=wanted.node,
+        program=viewer.only_program,
         text=wanted.text or None,
         before=_cursor(store, viewer, wanted.cursor) if wanted.cursor else None,
         order=_member(RequestOrder, wanted.order, "order"),
@@ -112,7 +113,7 @@ def _cursor(store: Store, viewer: Viewer, cursor: str) -> str:
     except NotFound:
         last = None
     # Requests that the viewer may not see are reported as missing, so that ids reveal nothing.
-    if last is None or not viewer.may_see(last.owner, last.group):
+    if last is None or not viewer.may_see(last.owner, last.group, last.program):
         raise InvalidInput(
             f"Invalid cursor: {cursor[:80]!r}.",
             accepted="Give 'next' of the previous page, unchanged.",

@@ -67,7 +67,8 @@ class _Walk:
             new = [
                 record
                 for name, record in near.items()
-                if name not in self.found and self.viewer.may_see(record.owner, record.group)
+                if name not in self.found
+                and self.viewer.may_see(record.owner, record.group, record.program)
             ]
             room = MOST_JOBS - len(self.found)
             self.cut = len(new) > room

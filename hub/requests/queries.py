@@ -92,7 +92,7 @@ class RequestQueries:
             for record in held
             if record.job is not None
             and request_id in {Dependency.parse(each).job for each in record.job.after}
-            and viewer.may_see(record.owner, record.group)
+            and viewer.may_see(record.owner, record.group, record.program)
         ]
         return self._presenter.brief(found, viewer)
 

@@ -126,6 +126,7 @@ def brief_out(
         parameters={},
         command=list(job.command) if job else [],
         labels=dict(record.labels),
+        program=record.program,
         wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
         cause=_cause_out(record),
         lease=lease_out(record, lease, devices, viewer) if lease else None,
@@ -149,7 +150,7 @@ def _cause_out(record: RequestRecord) -> CauseOut | None:
 def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueEntryOut:
     """Return a queue entry; students see the requested devices of others, not the owner."""
     yours = record.owner == viewer.name
-    named = viewer.may_see(record.owner, record.group)
+    named = viewer.may_see(record.owner, record.group, record.program)
     out = wait_out(wait, yours=yours)
     return QueueEntryOut(
         place=out.place,

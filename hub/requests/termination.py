@@ -56,9 +56,9 @@ class RequestTermination:
             NotFound: there is no such request that the caller may see.
         """
         c = self.context
-        record, now = RequestAccess(c.store).visible(who, request_id), c.clock()
-        target, cause = by_person(who.name, record, reason)
-        change = audit_entry(who.name, record, reason, now, AuditAction.REQUEST_CANCEL)
+        record, now = RequestAccess(c.store).changeable(who, request_id), c.clock()
+        target, cause = by_person(who.label, record, reason)
+        change = audit_entry(who.label, record, reason, now, AuditAction.REQUEST_CANCEL)
         ended = c.store.apply(record.id, lifecycle.stop, target, cause, now=now, audit=change)
         c.notifier.notify()
         return RequestPresenter.of(c).one(ended, viewer_of(c.store, who))

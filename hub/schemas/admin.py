@@ -50,6 +50,9 @@ class GroupIn(In):
         False
     )
     budget: BudgetIn | None = None
+    programs: Annotated[
+        bool, Field(description="Whether programs of its members may submit jobs.")
+    ] = False
     teachers: Annotated[list[PersonName], Field(max_length=1000)] | None = None
 
 
@@ -119,6 +122,7 @@ class QuotaOut(Out):
     models: list[str] | None = None
     max_sessions: int | None = None
     sessions_borrow: bool = False
+    programs: bool = False
     budget: BudgetIn | None = None
     teachers: list[str]
     held: int

@@ -203,6 +203,8 @@ class RequestOut(Out):
     expected_seconds: float | None = None
     """Its expected run time, from earlier requests."""
     labels: dict[str, str] = {}
+    program: str = ""
+    """The program of its owner that submitted it; empty: the owner did."""
     resumes: str = ""
     """The ended job that this one goes on with."""
     after: list[str] = []

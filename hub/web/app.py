@@ -33,6 +33,7 @@ from ..messages import units
 from ..messages import usage as usage_messages
 from ..messages.help_pages import help_page
 from ..notifications.service import NotificationService
+from ..programs.service import Programs
 from ..receipts.reruns import Reruns
 from ..receipts.service import ReceiptService
 from ..requests.amendments import Amendments, TimeExtensions
@@ -70,6 +71,7 @@ from .api import monitoring as monitoring_api
 from .api import ngshare as ngshare_api
 from .api import notifications as notifications_api
 from .api import pool as pool_api
+from .api import programs as programs_api
 from .api import rehearsals as rehearsals_api
 from .api import requests as requests_api
 from .api import secrets as secrets_api
@@ -101,6 +103,7 @@ from .pages import calendar as calendar_pages
 from .pages import desk as desk_pages
 from .pages import login as login_pages
 from .pages import notifications as notification_pages
+from .pages import programs as program_pages
 from .pages import sessions as session_pages
 from .pages import usage as usage_pages
 from .pages.admin import admin as admin_pages
@@ -151,6 +154,7 @@ _PAGES = (
     announcement_pages.router,
     account_pages.router,
     notification_pages.router,
+    program_pages.router,
     calendar_pages.router,
     admin_calendar_pages.router,
     image_pages.router,
@@ -171,6 +175,7 @@ _API = (
     pool_api.router,
     requests_api.router,
     comparisons_api.router,
+    programs_api.router,
     workflows_api.router,
     secrets_api.router,
     usage_api.router,
@@ -264,6 +269,7 @@ def build_app(
         requests=requests,
         comparisons=RunComparisons(requests),
         jobs=JobService(context),
+        programs=Programs(context),
         resumption=Resumption(context),
         receipts=receipts,
         reruns=Reruns(context, receipts, courses=courses.folders.root),
@@ -291,7 +297,13 @@ def build_app(
         metrics=Metrics(context, loop_metrics, streams, notifications),
         readiness=Readiness({"loop": partial(check_loop, loop_metrics), **(checks or {})}),
         caller_access=CallerAccess(
-            auth, signer, Csrf(signer, settings.url), hub_token, metrics_token
+            auth,
+            signer,
+            Csrf(signer, settings.url),
+            hub_token,
+            context.store,
+            context.clock,
+            metrics_token,
         ),
         call_budgets=CallBudgets.of(settings),
         signer=signer,

@@ -260,6 +260,7 @@ _SERVICE_PAGES = (
     _admin("admin-group", "", "Change cs101", (BUTTON, "Preview"), "?edit=cs101"),
     _admin("admin-people", "/people", "newcomer", (BUTTON, "Create the account")),
     _admin("admin-people-import", "/people/import", "one-time link", (BUTTON, "^Preview$")),
+    _page("programs", "/programs", "student1", "You have no programs", (LINK, "My account")),
     _page("account", "/account", "newcomer", "Current password", (BUTTON, "Change the password")),
     _page(
         "notifications",

@@ -57,6 +57,7 @@ def shown(group: Group) -> tuple[tuple[str, str], ...]:
         ("Sessions per member", "any" if group.max_sessions is None else str(group.max_sessions)),
         ("Budget", budget_text(group.budget)),
         ("Sessions may borrow", "yes" if group.sessions_borrow else "no"),
+        ("Programs", "on" if group.programs else "off"),
     )
 
 
@@ -149,20 +150,12 @@ def budget_text(budget: Budget | None) -> str:
     return "none" if budget is None else parsers.budget_text(budget.device_seconds, budget.period)
 
 
-def _flag() -> Callable[[F], F]:
+def _flag(flags: str, field: str, help_: str) -> Callable[[F], F]:
     def note(context: click.Context, parameter: click.Parameter, value: bool | None) -> None:
         if value is not None:
-            _named(context)["sessions_borrow"] = value
+            _named(context)[field] = value
 
-    return click.option(
-        "--sessions-borrow/--no-sessions-borrow",
-        default=None,
-        expose_value=False,
-        callback=note,
-        help="Whether sessions, which are never preempted, may borrow devices of the guaranteed "
-        "quotas of other groups. By default they use only the group's own guaranteed quota and "
-        "devices without a guarantee.",
-    )
+    return click.option(flags, default=None, expose_value=False, callback=note, help=help_)
 
 
 _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
@@ -214,5 +207,17 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
         *("--budget", "budget", "HOURS/PERIOD|none", _OR_NONE),
         "Device-hours that it and its subgroups may use per term or week: 300h/term.",
     ),
-    _flag(),
+    _flag(
+        "--sessions-borrow/--no-sessions-borrow",
+        "sessions_borrow",
+        "Whether sessions, which are never preempted, may borrow devices of the guaranteed "
+        "quotas of other groups. By default they use only the group's own guaranteed quota and "
+        "devices without a guarantee.",
+    ),
+    _flag(
+        "--programs/--no-programs",
+        "programs",
+        "Whether members may create programs that submit jobs to this group, each with a budget "
+        "and a token of its own. Those of its teachers always may; by default no others.",
+    ),
 )

@@ -193,6 +193,8 @@ class Group:
         sessions_borrow: whether sessions, which are never preempted, may use the guaranteed quota
             of other groups.
         budget: device-seconds that it and its subtree may use per week or term; None: unlimited.
+        programs: whether programs of its members may submit jobs to it; those of its teachers
+            always may. Not inherited, and no matter of scheduling.
     """
 
     name: str
@@ -209,6 +211,7 @@ class Group:
     max_sessions: int | None = None
     sessions_borrow: bool = False
     budget: Budget | None = None
+    programs: bool = False
 
 
 class Arrangement(StrEnum):

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from ...errors import Conflict
 from ...records.events import EventRecord, NewEvent
 from ...records.gangs import members_of
+from ...records.identity import ProgramCharge
 from ...records.leases import LeaseRecord, LeaseState
 from ...records.ledger import LedgerKind
 from ...records.requests import NewRequest, RequestRecord
@@ -20,7 +21,7 @@ from ...scheduling.model.snapshot import Kind
 from ...transitions import lifecycle, owner_changes
 from ...transitions.transition import LeaseInterval, Transition, event_data
 from ..rules.conversions import NodeSelector, QuotaCheck
-from . import pool, queries
+from . import pool, programs, queries
 from .marks_and_audit import record_change
 from .tables.core import attempts, events, labels, lease_devices, leases, ledger, nodes, requests
 from .tables.pool_rows import read_devices, read_groups, read_marks
@@ -38,7 +39,9 @@ from .tables.request_rows import (
 )
 
 
-def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord:
+def submit(
+    connection: Connection, new: NewRequest, now: float, charge: ProgramCharge | None = None
+) -> RequestRecord:
     first = _find_repeated(connection, new)
     if first is not None:
         return first
@@ -54,6 +57,8 @@ def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord
         if first is None:
             raise Conflict(f"The request {new.id} exists already.") from None
         return first
+    if charge is not None:
+        programs.charge(connection, new.id, charge, now)
     _add_transition_events(connection, step)
     return queries.request(connection, new.id)
 

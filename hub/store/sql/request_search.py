@@ -32,7 +32,15 @@ from sqlalchemy import (
 from ...records.requests import RequestFilter, RequestOrder, RequestRecord
 from ...scheduling.model.snapshot import UNTIL_RELEASED, Kind
 from ...scheduling.model.states import LIVE, TERMINAL
-from .tables.core import CHANGED, LIVE_SESSION, labels, leases, requests
+from .tables.core import (
+    CHANGED,
+    LIVE_SESSION,
+    labels,
+    leases,
+    program_jobs,
+    programs,
+    requests,
+)
 from .tables.owner_filter import owner_conditions, owner_values
 from .tables.request_rows import BATCH, REQUESTS, read_requests
 
@@ -155,14 +163,13 @@ def _conditions(names: tuple[str, ...]) -> list[ColumnElement[bool]]:
 def _values(which: RequestFilter) -> dict[str, object]:
     """Return the values of a filter by condition; the order is that of the conditions in SQL."""
     values = owner_values(which)
-    if which.node is not None:
-        values["node"] = which.node
     if which.ids is not None:
         values["ids"] = sorted(which.ids)
     if which.resumes is not None:
         values["resumes"] = sorted(which.resumes)
-    if which.since is not None:
-        values["since"] = which.since
+    for name in ("node", "program", "since"):
+        if (value := getattr(which, name)) is not None:
+            values[name] = value
     if which.after is not None:
         values["after"] = True
         for number, name in enumerate(sorted(which.after)):
@@ -249,6 +256,11 @@ def _text_matches() -> ColumnElement[bool]:
 _CONDITIONS: Mapping[str, ColumnElement[bool]] = {
     "node": leases.c.node == bindparam("node"),
     "ids": requests.c.id.in_(bindparam("ids", expanding=True)),
+    "program": requests.c.id.in_(
+        select(program_jobs.c.request_id)
+        .join(programs, programs.c.id == program_jobs.c.program)
+        .where(programs.c.name == bindparam("program"))
+    ),
     "since": requests.c.submitted_at >= bindparam("since"),
     "resumes": requests.c.job["resumes"].as_string().in_(bindparam("resumes", expanding=True)),
     # The first part is that of the partial index.

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 from ...records.audit import AuditEntry, ChangeFilter
 from ...records.clock import ClockOffset
 from ...records.events import ChangeDigest, EventRecord, NewEvent
+from ...records.identity import ProgramCharge
 from ...records.leases import LeaseRecord
 from ...records.ledger import LedgerEntry, Usage
 from ...records.requests import NewRequest, RequestFilter, RequestRecord
@@ -44,6 +45,7 @@ from .announcements import SqlAnnouncements
 from .calendar import SqlCalendar
 from .gallery import SqlGallery
 from .image_pins import SqlImagePins
+from .programs import SqlPrograms
 from .queue import Queue
 from .request_search import RequestSearch
 from .schedules import SqlSchedules
@@ -65,6 +67,7 @@ class SqlStore(
     SqlCalendar,
     SqlGallery,
     SqlImagePins,
+    SqlPrograms,
     SqlSchedules,
     SqlSecrets,
     SqlUtilization,
@@ -167,8 +170,10 @@ class SqlStore(
 
     # -- requests -------------------------------------------------------------------------
 
-    def submit(self, new: NewRequest, now: float) -> RequestRecord:
-        return self._write(lambda c: mutations.submit(c, new, now))
+    def submit(
+        self, new: NewRequest, now: float, *, charge: ProgramCharge | None = None
+    ) -> RequestRecord:
+        return self._write(lambda c: mutations.submit(c, new, now, charge))
 
     def request(self, request_id: str) -> RequestRecord:
         return self._read(lambda c: queries.request(c, request_id))

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from ...schemas import PoolOut, QueueOut
-from ..dependencies.callers import Carrel, Reader, ReaderOrHub, SignedIn
+from ..dependencies.callers import Carrel, JobReaderOrHub, Reader, ReaderOrHub, SignedIn
 from ..dependencies.edit_versions import etag
 from ..live.sse import EventStream
 from ..openapi.description import ERRORS
@@ -38,7 +38,7 @@ def changes(web: Carrel, who: Reader, signed_in: SignedIn) -> Response:
     summary="The devices and their states",
     dependencies=[Depends(etag)],
 )
-def pool(web: Carrel, who: ReaderOrHub) -> PoolOut:
+def pool(web: Carrel, who: JobReaderOrHub) -> PoolOut:
     """All devices with their states as the caller may see them.
 
     Students see *that* a device is in use, teachers also by whom in their groups, administrators

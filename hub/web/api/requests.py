@@ -25,11 +25,22 @@ from ...schemas import (
     UtilizationsOut,
 )
 from ...schemas.explanation import WhyOut
+from ...schemas.programs.bodies import DryRunOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
 from ...schemas.sweeps import ReportsOut, TrialsOut
 from ..dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, SignedIn, Writer
+from ..dependencies.callers import (
+    Carrel,
+    JobReader,
+    JobReaderOrHub,
+    JobWriter,
+    Reader,
+    ReaderOrHub,
+    RequestId,
+    SignedIn,
+    Writer,
+)
 from ..html.downloads import SAFE_CONTENT, OpenFileResponse, attachment
 from ..live.sse import EventStream, _event_number
 from ..openapi.description import ERRORS, body_of
@@ -48,7 +59,7 @@ router = APIRouter(responses=ERRORS)
     openapi_extra=body_of(JobIn),
 )
 def submit(
-    web: Carrel, who: Writer, body: Annotated[JobIn, Depends(json_body(JobIn))]
+    web: Carrel, who: JobWriter, body: Annotated[JobIn, Depends(json_body(JobIn))]
 ) -> RequestOut:
     """Queues a notebook, which is part of the body, or a command.
 
@@ -57,6 +68,22 @@ def submit(
     owner returns the first request, so that the call is safe to repeat.
     """
     return web.jobs.submit(who, body)
+
+
+@router.post(
+    "/requests/dry-run",
+    tags=["requests"],
+    summary="What a job would cost",
+    openapi_extra=body_of(JobIn),
+)
+def dry_run(
+    web: Carrel, who: JobWriter, body: Annotated[JobIn, Depends(json_body(JobIn))]
+) -> DryRunOut:
+    """Every check of a submission, its cost, and when it would start; nothing is stored.
+
+    For a program also whether its owner has to approve the job, and what is left of its budget.
+    """
+    return web.jobs.dry_run(who, body)
 
 
 @router.post(
@@ -84,7 +111,7 @@ def resume(
 def list_requests(
     *,
     web: Carrel,
-    who: Reader,
+    who: JobReader,
     kind: Annotated[str | None, Query(description="session, job or grading", max_length=32)] = None,
     state: Annotated[
         list[str] | None, Query(description="Only in these states; may be repeated.")
@@ -141,13 +168,13 @@ def list_requests(
 
 
 @router.get("/requests/{request_id}", tags=["requests"], summary="One request")
-def show(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> RequestOut:
+def show(web: Carrel, who: JobReaderOrHub, request_id: RequestId) -> RequestOut:
     """Position and reason while it is queued, devices and progress while it runs, then its end."""
     return web.requests.request(who, request_id)
 
 
 @router.get("/requests/{request_id}/why", tags=["requests"], summary="Why a request waits")
-def why(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> WhyOut:
+def why(web: Carrel, who: JobReaderOrHub, request_id: RequestId) -> WhyOut:
     """The rule that holds it, the requests ahead of it by rule, and changes that would help.
 
     Each of the `suggestions` was tried on a copy of the queue: with the change it starts now, or at
@@ -170,7 +197,7 @@ def utilization(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> Utiliza
 @router.delete("/requests/{request_id}", tags=["requests"], summary="Cancel a request")
 def cancel(
     web: Carrel,
-    who: Writer,
+    who: JobWriter,
     request_id: RequestId,
     reason: Annotated[
         str, Query(max_length=500, description="Recorded in the cause, for the owner.")
@@ -241,7 +268,7 @@ def events(
     response_class=Response,
     responses={200: {"content": {"application/x-ipynb+json": {}}, "description": "The notebook."}},
 )
-def output(web: Carrel, who: Reader, request_id: RequestId) -> Response:
+def output(web: Carrel, who: JobReader, request_id: RequestId) -> Response:
     """The notebook as saved after the last completed cell, also of a failed job.
 
     That of an ended job has its receipt in its metadata, as `carrel.receipt`.
@@ -266,7 +293,7 @@ def output(web: Carrel, who: Reader, request_id: RequestId) -> Response:
         200: {"content": {"application/ld+json": {}}, "description": "An RO-Crate 1.1, signed."}
     },
 )
-def receipt(web: Carrel, who: Reader, request_id: RequestId) -> Response:
+def receipt(web: Carrel, who: JobReader, request_id: RequestId) -> Response:
     """What the site has recorded of the job, what its runner reported, and the site's signature.
 
     The entity `#receipt` has the receipt as JSON; `carrel verify` checks the signature offline.
@@ -298,7 +325,7 @@ def rerun(
 
 
 @router.get("/requests/{request_id}/files", tags=["requests"], summary="The output files of a job")
-def list_files(web: Carrel, who: Reader, request_id: RequestId) -> FilesOut:
+def list_files(web: Carrel, who: JobReader, request_id: RequestId) -> FilesOut:
     """The files in `$CARREL_OUTPUT_DIR`, of the newest attempt that has any.
 
     Links, special files and names that are not UTF-8 are not listed; `left_out` counts them.
@@ -315,7 +342,7 @@ def list_files(web: Carrel, who: Reader, request_id: RequestId) -> FilesOut:
 )
 def read_file(
     web: Carrel,
-    who: Reader,
+    who: JobReader,
     request_id: RequestId,
     name: Annotated[str, Path(description="Such as `plots/loss.png`.", max_length=4096)],
 ) -> Response:
@@ -374,7 +401,7 @@ def reports(
     openapi_extra=body_of(QuotesIn),
 )
 def quotes(
-    web: Carrel, who: Reader, body: Annotated[QuotesIn, Depends(json_body(QuotesIn))]
+    web: Carrel, who: JobReader, body: Annotated[QuotesIn, Depends(json_body(QuotesIn))]
 ) -> QuotesOut:
     """One quote for each request, in order, as if that request alone were submitted now.
 
@@ -438,7 +465,7 @@ def change(
 )
 def log(
     web: Carrel,
-    who: Reader,
+    who: JobReader,
     request_id: RequestId,
     offset: Annotated[int, Query(ge=0, le=LARGEST, description="Offset of the first byte.")] = 0,
     member: Annotated[

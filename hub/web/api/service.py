@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from ...provenance.signature import PublicKeyOut
 from ...schemas import GroupsOut, MeOut
-from ..dependencies.callers import Carrel, Reader
+from ..dependencies.callers import Carrel, JobReader, Reader
 from ..openapi.description import ERRORS
 
 router = APIRouter(responses=ERRORS)
@@ -34,6 +34,6 @@ def me(web: Carrel, who: Reader) -> MeOut:
 
 
 @router.get("/groups", tags=["service"], summary="The groups I may use")
-def groups(web: Carrel, who: Reader) -> GroupsOut:
+def groups(web: Carrel, who: JobReader) -> GroupsOut:
     """The caller's groups, with the limits that apply to the caller now."""
     return web.membership.groups(who)

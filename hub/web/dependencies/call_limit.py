@@ -113,7 +113,7 @@ def _free(used: float) -> None:
 def too_many_calls(wait: float) -> TooManyCalls:
     seconds = retry_after(wait)
     error = TooManyCalls(
-        "You make more calls than one user may.",
+        "You make more calls than one user or program may.",
         accepted=f"Wait {seconds} s and try again. Make fewer calls at a time, and follow an event "
         "stream instead of asking repeatedly.",
     )

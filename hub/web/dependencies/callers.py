@@ -35,6 +35,20 @@ async def _writer(request: Request, if_match: IfMatch = None) -> Identity:
     return who
 
 
+async def _job_reader(request: Request) -> Identity:
+    return await web_of(request).caller_access.job_reader(request)
+
+
+async def _job_reader_or_hub(request: Request) -> Identity | None:
+    return await web_of(request).caller_access.job_reader_or_hub(request)
+
+
+async def _job_writer(request: Request, if_match: IfMatch = None) -> Identity:
+    who = await web_of(request).caller_access.job_writer(request)
+    base_on_header(if_match)
+    return who
+
+
 async def _signed_in(request: Request) -> Callable[[], Awaitable[bool]]:
     return partial(web_of(request).caller_access.accepts, request)
 
@@ -44,6 +58,10 @@ SignedIn = Annotated[Callable[[], Awaitable[bool]], Depends(_signed_in)]
 Reader = Annotated[Identity, Depends(_reader)]
 ReaderOrHub = Annotated[Identity | None, Depends(_reader_or_hub)]
 Writer = Annotated[Identity, Depends(_writer)]
+JobReader = Annotated[Identity, Depends(_job_reader)]
+"""A user, or a program within its rights: ``who.program`` is then set."""
+JobReaderOrHub = Annotated[Identity | None, Depends(_job_reader_or_hub)]
+JobWriter = Annotated[Identity, Depends(_job_writer)]
 RequestId = Annotated[str, Path(description="Such as `j-7f3k2m9p` or `s-4c8x5w2n`.", max_length=64)]
 Server = Annotated[str, Path(description="Name of the session; `-` is the default one.")]
 

@@ -24,6 +24,7 @@ from ...interfaces.clock import Clock
 from ...inventory.images import ImageCatalogue
 from ...inventory.pool import PoolQueries
 from ...notifications.service import NotificationService
+from ...programs.service import Programs
 from ...receipts.reruns import Reruns
 from ...receipts.service import ReceiptService
 from ...records.audit import ChangeFilter
@@ -72,6 +73,7 @@ class WebContext:
     requests: RequestQueries
     comparisons: RunComparisons
     jobs: JobService
+    programs: Programs
     resumption: Resumption
     receipts: ReceiptService
     reruns: Reruns

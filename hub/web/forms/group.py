@@ -44,6 +44,7 @@ class GroupForm:
     max_sessions: str = ""
     budget: str = ""
     sessions_borrow: str = "no"
+    programs: str = "off"
     teachers: str = ""
 
     @classmethod
@@ -65,6 +66,7 @@ class GroupForm:
             max_sessions=_or_empty(group.max_sessions),
             budget=_budget_text(group.budget),
             sessions_borrow="yes" if group.sessions_borrow else "no",
+            programs="on" if group.programs else "off",
             teachers=", ".join(group.teachers),
         )
 
@@ -100,6 +102,7 @@ class GroupForm:
             max_sessions=_if_any(parsers.devices, self.max_sessions, "max_sessions"),
             budget=_if_any(parsers.budget, self.budget, "budget"),
             sessions_borrow=self.sessions_borrow == "yes",
+            programs=self.programs == "on",
             teachers=[name[:USER_LENGTH] for name in split_names(self.teachers)][:_NAMES],
         )
 

@@ -51,6 +51,7 @@ from ...schemas.grading import (
 )
 from ...schemas.images import PinIn
 from ...schemas.notifications.bodies import ChannelEventsIn, ChannelIn, DeliveryTestIn
+from ...schemas.programs.bodies import ProgramIn
 from ...schemas.resume import HaltIn, ResumeIn
 from ...schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleRunIn
 from ...schemas.secrets.bodies import SecretIn
@@ -89,6 +90,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     PersonRolesIn,
     PinIn,
     PrefixIn,
+    ProgramIn,
     QuarantineIn,
     QuotesIn,
     RehearsalIn,
@@ -113,9 +115,10 @@ _REF = "#/components/schemas/{model}"
 ABOUT = """
 Notebook sessions and batch notebook jobs on one shared pool of devices.
 
-**Authentication.** Browsers sign in through JupyterHub. Programs send a JupyterHub token,
+**Authentication.** Browsers sign in through JupyterHub. Scripts send a JupyterHub token,
 `Authorization: token …`, with the scopes `access:services!service=carrel` and
-`custom:carrel:read` (to read) or `custom:carrel:submit` (to change). A call of a browser
+`custom:carrel:read` (to read) or `custom:carrel:submit` (to change). The token of a *program* has a
+budget of its own: it may submit, read and cancel the jobs of that program only. A call of a browser
 that changes something also needs the form token of the page, in `X-Carrel-CSRF`.
 
 **Times** are seconds since the epoch (UTC), durations are seconds.

@@ -24,6 +24,7 @@ from . import (
     course_examples,
     gallery_examples,
     notification_examples,
+    program_examples,
     usage_examples,
 )
 
@@ -40,6 +41,7 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     **course_examples.BODIES,
     **notification_examples.BODIES,
     **gallery_examples.BODIES,
+    **program_examples.BODIES,
     "JobIn": {
         "notebook": {
             "summary": "A notebook on one device",
@@ -178,6 +180,8 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
     **comparison_examples.ANSWERS,
     **notification_examples.ANSWERS,
     **usage_examples.ANSWERS,
+    **program_examples.ANSWERS,
+    "ApprovalsOut": {"approvals": [{"request": _REQUEST, "cancelled_at": _AT + 3 * 86400}]},
     "RequestOut": _REQUEST,
     "RequestsOut": {"requests": [_REQUEST], "next": "j-7f3k2m9p"},
     "FilesOut": {

@@ -3,7 +3,8 @@
 | caller | credential | rights |
 | --- | --- | --- |
 | a user | the signed cookie of a sign-in | everything of their own; changes need a form token |
-| a program | a JupyterHub token | read with custom:carrel:read, change with custom:carrel:submit |
+| a script | a JupyterHub token | read with custom:carrel:read, change with custom:carrel:submit |
+| a program | a token of its own | submit, read and end its jobs, within its budget |
 | JupyterHub | the service token of the installation | open and end sessions, follow every request |
 | an attempt | the token of its lease | report under that lease |
 | monitoring | the metrics token, or one with custom:carrel:metrics | read /metrics |
@@ -19,10 +20,13 @@ from starlette.requests import Request
 
 from ...config.base_url import SERVICE_PREFIX
 from ...errors import CarrelError, Forbidden, NotSignedIn, Unavailable
+from ...interfaces.clock import Clock
+from ...interfaces.programs import ProgramStore
+from ...programs.tokens import is_program_token, token_hash
 from ...records.gangs import split_member_id
 from ...records.identity import Identity
 from ...requests.attempt_reports import AttemptReports
-from .call_budgets import ADDRESS
+from .call_budgets import ADDRESS, PROGRAM
 from .csrf import HEADER, Csrf
 from .hub_oauth import ACCESS_SCOPE, METRICS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, SignIn, TokenHolder
 from .signer import Signer, same
@@ -32,6 +36,7 @@ SESSION_PURPOSE = "session"
 _HUB_SESSION_COOKIE = "jupyterhub-session-id"
 _AUTHORIZATION = re.compile(r"(?:token|bearer)\s+(\S+)\s*", re.IGNORECASE)
 _HOW = "Send a JupyterHub token as 'Authorization: token …', or sign in with a browser."
+_HOW_FOR_PROGRAMS = "Its owner creates a new one with: carrel token create --program NAME"
 _LEASES_PREFIX = f"{SERVICE_PREFIX}api/v1/leases/"
 """Where attempts report, with the token of their lease."""
 _HOW_TO_MONITOR = "Send what `carrel metrics-token` prints as 'Authorization: Bearer …'."
@@ -53,6 +58,8 @@ class CallerAccess:
     signer: Signer
     csrf: Csrf
     hub_token: str
+    programs: ProgramStore
+    clock: Clock
     metrics_token: str = ""
 
     async def visitor(self, request: Request) -> Visitor | None:
@@ -87,7 +94,49 @@ class CallerAccess:
             return (await self._signed_in(request)).identity
         if self.is_hub(token):
             return None
-        return (await self._program(token, READ_SCOPE, "read")).identity
+        return (await self._script(token, READ_SCOPE, "read")).identity
+
+    async def job_reader(self, request: Request) -> Identity:
+        """Return a user who may read jobs, or a program."""
+        program = await self._own_token(request)
+        return await self.reader(request) if program is None else program
+
+    async def job_reader_or_hub(self, request: Request) -> Identity | None:
+        """Return a user who may read jobs, or a program; None is JupyterHub itself."""
+        program = await self._own_token(request)
+        return await self.reader_or_hub(request) if program is None else program
+
+    async def job_writer(self, request: Request) -> Identity:
+        """Return a user who may submit and end jobs, or a program."""
+        program = await self._own_token(request)
+        return await self.writer(request) if program is None else program
+
+    async def _own_token(self, request: Request) -> Identity | None:
+        """Return the program of a call, as its owner; None for another caller.
+
+        The store is asked at every call, so that a revoked token is refused at once.
+
+        Raises:
+            NotSignedIn: the token of a program is unknown or no longer valid.
+        """
+        token = token_of(request)
+        if token is None or not is_program_token(token):
+            return None
+        return await self._program_of(token)
+
+    async def _program_of(self, token: str) -> Identity:
+        program = await run_in_threadpool(self.programs.program_of_token, token_hash(token))
+        if program is None:
+            raise NotSignedIn("This token of a program is unknown.", accepted=_HOW_FOR_PROGRAMS)
+        if program.revoked_at is not None:
+            raise NotSignedIn(
+                f"The token of the program {program.name} was revoked.", accepted=_HOW_FOR_PROGRAMS
+            )
+        if not program.works(self.clock()):
+            raise NotSignedIn(
+                f"The token of the program {program.name} has expired.", accepted=_HOW_FOR_PROGRAMS
+            )
+        return Identity(name=program.owner, program=program)
 
     async def writer(self, request: Request) -> Identity:
         """Return a user who may change things; a cookie requires the form token in a header."""
@@ -98,7 +147,7 @@ class CallerAccess:
             return visitor.identity
         if self.is_hub(token):
             raise Forbidden("The service token of JupyterHub cannot act as a user.")
-        return (await self._program(token, SUBMIT_SCOPE, "submit")).identity
+        return (await self._script(token, SUBMIT_SCOPE, "submit")).identity
 
     def hub(self, request: Request) -> None:
         token = token_of(request)
@@ -132,7 +181,7 @@ class CallerAccess:
             raise NotSignedIn("A metrics token is required.", accepted=_HOW_TO_MONITOR)
         # The metrics token works without JupyterHub, so that monitoring notices its absence.
         if not (self.metrics_token and same(token, self.metrics_token)):
-            await self._program(token, METRICS_SCOPE, "read the metrics")
+            await self._script(token, METRICS_SCOPE, "read the metrics")
 
     async def accepts(self, request: Request) -> bool:
         """Return whether the credential of a call that is still open is valid."""
@@ -159,6 +208,9 @@ class CallerAccess:
                 return f"user {visitor.identity.name}" if visitor else address
             if self.is_hub(token) or (self.metrics_token and same(token, self.metrics_token)):
                 return None
+            if is_program_token(token):
+                program = (await self._program_of(token)).program
+                return f"{PROGRAM}{program.id}" if program else address
             if request.url.path.startswith(_LEASES_PREFIX):
                 await run_in_threadpool(reports.lease_of_token, token)
                 return None
@@ -176,7 +228,13 @@ class CallerAccess:
             raise NotSignedIn("You are not signed in.", accepted=_HOW)
         return visitor
 
-    async def _program(self, token: str, scope: str, verb: str) -> TokenHolder:
+    async def _script(self, token: str, scope: str, verb: str) -> TokenHolder:
+        if is_program_token(token):
+            raise Forbidden(
+                "A program may not call this.",
+                accepted="Programs may submit jobs, read and cancel them, ask for quotes, and read "
+                "the pool. For other calls send the token of a user.",
+            )
         person = await self.sign_in.person(token)
         if person is None:
             raise NotSignedIn("JupyterHub does not know this token.", accepted=_HOW)

@@ -32,6 +32,9 @@ _REMEMBERED = 10_000
 AT_ONCE = 2
 """How many calls of one user the service works on at the same time."""
 LONGEST_WAIT_SECONDS = 1.0
+PROGRAM = "program "
+"""The accounts of programs begin with this: each has a budget of its own."""
+_PROGRAM_FACTOR = 0.5
 ADDRESS = "address "
 """The accounts of callers who are not signed in begin with this."""
 
@@ -82,7 +85,7 @@ class CallBudgets:
 
     def _bucket(self, account: str) -> tuple[TokenBucket, float]:
         now = self.clock()
-        rate = self.rate * (_ADDRESS_FACTOR if account.startswith(ADDRESS) else 1.0)
+        rate = self.rate * _factor(account)
         bucket = self._buckets.setdefault(account, TokenBucket(rate * BURST_SECONDS, now))
         bucket.refill(rate, now)
         self._buckets.move_to_end(account)
@@ -166,6 +169,13 @@ class ProcessorShares:
         if self._calls:
             self._share += (used - self._used) / self._calls
         self._used = used
+
+
+def _factor(account: str) -> float:
+    """Return the rate of an account, compared with that of a user."""
+    if account.startswith(ADDRESS):
+        return _ADDRESS_FACTOR
+    return _PROGRAM_FACTOR if account.startswith(PROGRAM) else 1.0
 
 
 def retry_after(seconds: float) -> int:

@@ -76,6 +76,7 @@ groups = Table(
     Column("sessions_borrow", Boolean, nullable=False, server_default=false()),
     Column("budget_seconds", Double),
     Column("budget_period", String),
+    Column("programs", Boolean, nullable=False, server_default=false()),
     # A removed group stays in the table, because its requests and ledger lines refer to it.
     Column("removed_at", Double),
 )
@@ -408,6 +409,34 @@ closed_announcements = Table(
     metadata,
     Column("announcement", ForeignKey("announcements.id"), primary_key=True),
     Column("person", String, primary_key=True),
+)
+
+# A token belongs to one program, of which only the hash is stored.
+programs = Table(
+    "programs",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("token_hash", String, nullable=False, unique=True),
+    Column("device_seconds", Double, nullable=False),
+    Column("approve_above", Double),
+    Column("reads_owner", Boolean, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("revoked_at", Double),
+    Column("revoked_by", String, nullable=False),
+    Index("programs_of_owner", "owner", "name"),
+)
+
+program_jobs = Table(
+    "program_jobs",
+    metadata,
+    Column("request_id", ForeignKey("requests.id"), primary_key=True),
+    Column("program", ForeignKey("programs.id"), nullable=False),
+    Column("needs_approval", Boolean, nullable=False),
+    Column("approved_at", Double),
+    Index("jobs_of_program", "program"),
 )
 
 # The number of healthy devices from a time on; one row per change.

@@ -41,6 +41,7 @@ def group_columns(group: Group) -> dict[str, object]:
         "sessions_borrow": group.sessions_borrow,
         "budget_seconds": None if group.budget is None else group.budget.device_seconds,
         "budget_period": None if group.budget is None else str(group.budget.period),
+        "programs": group.programs,
         "removed_at": None,
     }
 
@@ -82,6 +83,7 @@ def read_groups(connection: Connection) -> dict[str, Group]:
             budget=None
             if row.budget_seconds is None
             else Budget(device_seconds=row.budget_seconds, period=Period(row.budget_period)),
+            programs=row.programs,
         )
         for row in sorted(rows, key=lambda row: str(row.name))
     }

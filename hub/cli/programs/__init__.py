@@ -1,0 +1,1 @@
+"""Commands for programs: their tokens, approvals, and the MCP server."""

@@ -1,0 +1,229 @@
+"""Programs, their jobs, and the budget check at the submission of a job.
+
+A job is stored in the same transaction in which the budget of its program is checked, so that
+submissions at the same time cannot exceed it together, and none succeeds after a revocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, Row, bindparam, case, func, insert, select, update
+
+from ...errors import Conflict, Forbidden, NotFound, OverMaximum
+from ...records.audit import AuditAction, AuditEntry
+from ...records.identity import Program, ProgramCharge, ProgramJob, ProgramUsage
+from ..rules.program_budget import over_budget
+from .marks_and_audit import record_change
+from .tables.core import lease_devices, leases, ledger, program_jobs, programs, requests
+from .transactions import Transactions
+
+_WAITS = program_jobs.c.needs_approval & program_jobs.c.approved_at.is_(None)
+
+
+class SqlPrograms:
+    """The part of ``SqlStore`` for programs; every method is one transaction."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def add_program(
+        self, program: Program, token_hash: str, *, most: int, change: AuditEntry | None = None
+    ) -> None:
+        self._transactions.write(lambda c: add(c, program, token_hash, most, change))
+
+    def program_of_token(self, token_hash: str) -> Program | None:
+        query = select(programs).where(programs.c.token_hash == token_hash)
+        row = self._transactions.read(lambda c: c.execute(query).first())
+        return None if row is None else _program(row)
+
+    def programs(self, owner: str | None) -> tuple[Program, ...]:
+        query = select(programs).order_by(programs.c.created_at.desc(), programs.c.id)
+        if owner is not None:
+            query = query.where(programs.c.owner == owner)
+        return self._transactions.read(lambda c: tuple(map(_program, c.execute(query))))
+
+    def program(self, program_id: str) -> Program:
+        return self._transactions.read(lambda c: read(c, program_id))
+
+    def program_usage(self, program_ids: frozenset[str], now: float) -> Mapping[str, ProgramUsage]:
+        return self._transactions.read(
+            lambda c: {each: usage(c, each, now) for each in program_ids}
+        )
+
+    def revoke_program(
+        self, program_id: str, *, by: str, now: float, change: AuditEntry | None = None
+    ) -> bool:
+        return self._transactions.write(lambda c: revoke(c, program_id, by, now, change))
+
+    def program_jobs(self) -> tuple[ProgramJob, ...]:
+        return self._transactions.read(live_jobs)
+
+    def approve_job(self, request_id: str, *, now: float, change: AuditEntry | None = None) -> bool:
+        return self._transactions.write(lambda c: approve(c, request_id, now, change))
+
+
+def add(
+    connection: Connection,
+    program: Program,
+    token_hash: str,
+    most: int,
+    change: AuditEntry | None,
+) -> None:
+    query = select(programs).where(programs.c.owner == program.owner)
+    known = [each for row in connection.execute(query) if (each := _program(row))]
+    working = [each for each in known if each.works(program.created_at)]
+    if any(each.name == program.name for each in working):
+        raise Conflict(
+            f"There is a program {program.name} already.",
+            accepted=f"Choose another name, or revoke it: carrel token revoke {program.name}",
+        )
+    if len(working) >= most:
+        raise OverMaximum(
+            f"You have {most} programs already.", accepted="Revoke one of them first."
+        )
+    columns = (column.name for column in programs.c if column.name != "token_hash")
+    values = {name: getattr(program, name) for name in columns}
+    connection.execute(insert(programs).values(token_hash=token_hash, **values))
+    record_change(connection, change)
+
+
+def read(connection: Connection, program_id: str) -> Program:
+    query = select(programs).where(programs.c.id == program_id).with_for_update()
+    row = connection.execute(query).first()
+    if row is None:
+        raise NotFound(
+            f"There is no program {program_id[:40]!r}.", accepted="`carrel token ls` lists yours."
+        )
+    return _program(row)
+
+
+def charge(connection: Connection, request_id: str, charged: ProgramCharge, now: float) -> None:
+    """Record the job of a program, which this transaction has stored.
+
+    Raises:
+        Forbidden: the program was revoked, or has expired.
+        OverMaximum: the job may use more than what is left of the budget.
+    """
+    program = read(connection, charged.program.id)
+    if not program.works(now):
+        raise Forbidden(f"The token of the program {program.name} is no longer valid.")
+    before = usage(connection, program.id, now)
+    if before.committed + charged.device_seconds > program.device_seconds:
+        raise over_budget(program, before, charged.device_seconds)
+    connection.execute(
+        insert(program_jobs).values(
+            request_id=request_id,
+            program=program.id,
+            needs_approval=charged.needs_approval,
+        )
+    )
+    change = AuditEntry(
+        at=now,
+        who=program.owner,
+        action=AuditAction.PROGRAM_SUBMIT,
+        target=request_id,
+        after={"program": program.name, "device_seconds": charged.device_seconds},
+    )
+    record_change(connection, change)
+
+
+def usage(connection: Connection, program_id: str, now: float) -> ProgramUsage:
+    jobs = connection.execute(_JOBS, {"program": program_id}).all()
+    charges = {row.id: row for row in connection.execute(_CHARGES, {"program": program_id})}
+    unpaid = {row.id: row for row in connection.execute(_UNPAID, {"program": program_id})}
+    used = committed = 0.0
+    for job in jobs:
+        charged = charges[job.id].total if job.id in charges else 0.0
+        used += charged
+        if job.ended:
+            committed += charged
+        else:
+            # Its time limit covers the attempt that runs.
+            closed = charges[job.id].closed if job.id in charges else 0.0
+            committed += closed + job.devices * job.seconds
+        if job.id in unpaid:
+            used += unpaid[job.id].devices * max(0.0, now - unpaid[job.id].charged_until)
+    live = sum(not job.ended for job in jobs)
+    return ProgramUsage(used=used, committed=committed, jobs=len(jobs), live=live)
+
+
+_OF_PROGRAM = program_jobs.c.program == bindparam("program")
+_JOBS = (
+    select(requests.c.id, requests.c.devices, requests.c.seconds)
+    .add_columns(requests.c.ended_at.is_not(None).label("ended"))
+    .join_from(program_jobs, requests, requests.c.id == program_jobs.c.request_id)
+    .where(_OF_PROGRAM)
+)
+_CHARGES = (
+    select(ledger.c.request_id.label("id"), func.sum(ledger.c.device_seconds).label("total"))
+    .add_columns(
+        func.sum(
+            case((leases.c.released_at.is_not(None), ledger.c.device_seconds), else_=0.0)
+        ).label("closed")
+    )
+    .join_from(program_jobs, ledger, ledger.c.request_id == program_jobs.c.request_id)
+    .join(leases, leases.c.id == ledger.c.lease_id)
+    .where(_OF_PROGRAM)
+    .group_by(ledger.c.request_id)
+)
+# What runs and is not in the ledger yet.
+_UNPAID = (
+    select(leases.c.request_id.label("id"), leases.c.charged_until)
+    .add_columns(func.count(lease_devices.c.device_id).label("devices"))
+    .join_from(program_jobs, leases, leases.c.request_id == program_jobs.c.request_id)
+    .join(lease_devices, lease_devices.c.lease_id == leases.c.id)
+    .where(_OF_PROGRAM, leases.c.released_at.is_(None))
+    .group_by(leases.c.id, leases.c.request_id, leases.c.charged_until)
+)
+_LIVE = (
+    select(programs, program_jobs.c.request_id, _WAITS.label("waits"), requests.c.submitted_at)
+    .join_from(requests, program_jobs, program_jobs.c.request_id == requests.c.id)
+    .join(programs, programs.c.id == program_jobs.c.program)
+    .where(requests.c.ended_at.is_(None))
+    .order_by(requests.c.number)
+)
+
+
+def revoke(
+    connection: Connection, program_id: str, by: str, now: float, change: AuditEntry | None
+) -> bool:
+    query = (
+        update(programs)
+        .where(programs.c.id == program_id, programs.c.revoked_at.is_(None))
+        .values(revoked_at=now, revoked_by=by)
+    )
+    if not connection.execute(query).rowcount:
+        return False
+    record_change(connection, change)
+    return True
+
+
+def live_jobs(connection: Connection) -> tuple[ProgramJob, ...]:
+    return tuple(
+        ProgramJob(
+            request_id=row.request_id,
+            program=_program(row),
+            submitted_at=row.submitted_at,
+            waits=row.waits,
+        )
+        for row in connection.execute(_LIVE)
+    )
+
+
+def approve(connection: Connection, request_id: str, now: float, change: AuditEntry | None) -> bool:
+    query = (
+        update(program_jobs)
+        .where(program_jobs.c.request_id == request_id, _WAITS)
+        .values(approved_at=now)
+    )
+    if not connection.execute(query).rowcount:
+        return False
+    record_change(connection, change)
+    return True
+
+
+def _program(row: Row[tuple[object, ...]]) -> Program:
+    values = row._mapping
+    names = (column.name for column in programs.c if column.name != "token_hash")
+    return Program(**{name: values[name] for name in names})
