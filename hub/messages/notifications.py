@@ -14,7 +14,7 @@ from ..records.requests import CauseCode, RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..schemas.notifications.events import TITLES, NotificationEvent
-from .requests import session_name, state_name, work_title
+from .requests import session_name, state_name
 from .units import count, duration
 
 MOST_LINES = 20
@@ -55,9 +55,16 @@ def title_of(request: RequestRecord) -> str:
     else:
         job = request.job
         notebook, command = (job.notebook_name, job.command) if job else ("", ())
-        name = work_title(request.kind, notebook, command, request.labels)
+        name = notebook or _program(command)
     line = one_line(name, _LONGEST_TITLE)
     return f"{line} ({request.id})" if line else request.id
+
+
+def _program(command: Sequence[str]) -> str:
+    """Return the program of a command, and its script: other arguments may contain secrets."""
+    scripts = [word for word in command[1:2] if word.endswith((".py", ".sh"))]
+    left_out = [] if len(command) == 1 + len(scripts) else ["…"]
+    return " ".join([*command[:1], *scripts, *left_out]) if command else ""
 
 
 def one_line(text: str, longest: int) -> str:

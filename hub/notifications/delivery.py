@@ -84,9 +84,10 @@ class NotificationDelivery:
         self.outbox.finish(ids, OutboxState.DROPPED, now=now, why=why)
 
     def _text(self, channel: Channel, entries: Sequence[OutboxEntry]) -> MessageText:
+        urgent_first = sorted(entries, key=lambda entry: entry.due_at > entry.at)
         lines = [
             MessageLine(event=entry.event, text=entry.text, url=self.links.page(entry.path))
-            for entry in entries
+            for entry in urgent_first
         ]
         stops = {event: self.links.stop(channel.id, event) for event in NotificationEvent}
         return messages.message(lines, stops, self.links.settings)

@@ -128,6 +128,7 @@ def test_starts_notices_and_idle_sessions(office: Office) -> None:
     office.store.apply("s-b", idle_warnings.warn, warning, now=now)
     office.step()
     (text,) = office.mail.bodies
+    assert text.startswith(("The job j-a will be stopped", "The session default session (s-b)"))
     assert "The job j-a has started, after 0 s in the queue." in text
     assert "The job j-a will be stopped at" in text
     assert "It is queued again afterwards." in text
