@@ -189,6 +189,7 @@ class Users(AuditTrail):
         self.store.remove_secrets_of(name)
         for program in self.store.programs(name):
             self.store.revoke_program(program.id, by=who, now=self.clock())
+        self.store.remove_notification_channels_of(name)
         self._end_sessions(name, who)
         self.hub.remove_user(name)
         self._own.remove(name)

@@ -121,6 +121,9 @@ class Store(
     def remove_reservation(self, name: str, *, change: AuditEntry | None = None) -> bool:
         """Delete a reservation and return True; without one, write nothing and return False."""
 
+    def remove_notification_channels_of(self, owner: str) -> int:
+        """Delete all notification channels of a user; return how many there were."""
+
     def nodes(self) -> tuple[str, ...]:
         """Return all nodes that were ever seen, by name."""
 

@@ -80,17 +80,6 @@ class ChannelStore:
 
         self._write(work)
 
-    def remove_all_of(self, owner: str) -> int:
-        """Delete all channels of a user; return how many there were."""
-
-        def work(connection: Connection) -> int:
-            found = _select(connection, notification_channels.c.owner == owner)
-            for channel in found:
-                _delete(connection, channel.id)
-            return len(found)
-
-        return self._write(work)
-
     def change(self, channel_id: str, change: Callable[[Channel], Channel]) -> None:
         """Replace the values of a channel, without its choices; one that was removed stays so."""
 

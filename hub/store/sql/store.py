@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Concatenate, ParamSpec
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
 from ...records.audit import AuditEntry, ChangeFilter
 from ...records.clock import ClockOffset
@@ -50,6 +50,11 @@ from .queue import Queue
 from .request_search import RequestSearch
 from .schedules import SqlSchedules
 from .secrets import SqlSecrets
+from .tables.notifications import (
+    notification_channels,
+    notification_choices,
+    notification_outbox,
+)
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import read_charged, read_ledger
 from .transactions import Transactions
@@ -104,6 +109,17 @@ class SqlStore(
 
     def remove_group(self, name: str, *, at: float, change: AuditEntry | None = None) -> None:
         self._write(lambda c: marks_and_audit.remove_group(c, name, change, at=at))
+
+    def remove_notification_channels_of(self, owner: str) -> int:
+        def work(connection: Connection) -> int:
+            own = select(notification_channels.c.id).where(notification_channels.c.owner == owner)
+            for table in (notification_outbox, notification_choices):
+                connection.execute(delete(table).where(table.c.channel.in_(own)))
+            channels = delete(notification_channels)
+            found = connection.execute(channels.where(notification_channels.c.owner == owner))
+            return int(found.rowcount)
+
+        return self._write(work)
 
     def group(self, name: str) -> Group:
         return self._read(lambda c: pool.group(c, name))

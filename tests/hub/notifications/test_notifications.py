@@ -322,6 +322,16 @@ def test_an_address_that_was_chosen_is_confirmed_first(office: Office) -> None:
     assert "j-a" not in office.mail.bodies[-1]
 
 
+def test_the_channels_of_a_removed_user_are_gone(office: Office) -> None:
+    office.add(ATTENTION)
+    end(office, "a")
+    office.step()
+    assert office.store.remove_notification_channels_of("student2") == 0
+    assert office.store.remove_notification_channels_of("student1") == 1
+    office.step(DIGEST_SECONDS)
+    assert (office.service.all(STUDENT1).channels, office.mail.messages) == ([], [])
+
+
 def test_channels_belong_to_their_owner(office: Office) -> None:
     channel = office.add(ATTENTION)
     with pytest.raises(NotFound):
