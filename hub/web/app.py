@@ -71,7 +71,6 @@ from .api import monitoring as monitoring_api
 from .api import ngshare as ngshare_api
 from .api import notifications as notifications_api
 from .api import pool as pool_api
-from .api import programs as programs_api
 from .api import rehearsals as rehearsals_api
 from .api import requests as requests_api
 from .api import secrets as secrets_api
@@ -79,6 +78,7 @@ from .api import service as service_api
 from .api import sessions as sessions_api
 from .api import usage as usage_api
 from .api import workflows as workflows_api
+from .api.programs import routes as programs_api
 from .dependencies import errors, visitors
 from .dependencies.bodies import BodyLimit
 from .dependencies.call_limit import CallLimit

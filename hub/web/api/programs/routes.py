@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from ...errors import NotFound
-from ...schemas.programs.bodies import (
+from ....errors import NotFound
+from ....schemas.programs.bodies import (
     ApprovalOut,
     ApprovalsOut,
     NewProgramOut,
@@ -15,9 +15,9 @@ from ...schemas.programs.bodies import (
     ProgramOut,
     ProgramsOut,
 )
-from ..dependencies.bodies import json_body
-from ..dependencies.callers import Carrel, JobReader, Reader, RequestId, Writer
-from ..openapi.description import ERRORS, body_of
+from ...dependencies.bodies import json_body
+from ...dependencies.callers import Carrel, JobReader, Reader, RequestId, Writer
+from ...openapi.description import ERRORS, body_of
 
 Name = Annotated[
     str, Path(max_length=64, description="Id of a program, or the name of one of yours.")
