@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from carrel.courses.model.records import (
+    Assignment,
+    Course,
+    Feedback,
+    Folder,
+    NewSubmission,
+)
+from carrel.courses.store import SqlCourseStore
 from carrel.hub.errors import CarrelError, Forbidden, InvalidInput, NotFound, OverMaximum
-from carrel.hub.notifications.collector import DIGEST_SECONDS, GIVEN_UP_SECONDS
+from carrel.hub.notifications.collector import DIGEST_SECONDS, FEEDBACK_EVERY, GIVEN_UP_SECONDS
 from carrel.hub.notifications.delivery import PAUSE_SECONDS
+from carrel.hub.notifications.outbox_store import OutboxStore
 from carrel.hub.notifications.records import MOST_REFUSALS
+from carrel.hub.notifications.sender import SendResult
 from carrel.hub.records.notices import NoticeKind, StopNotice
 from carrel.hub.records.requests import Cause, CauseCode, NewRequest
 from carrel.hub.scheduling.model.idleness import IdleWarning
 from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas.notifications.bodies import ChannelIn, ChannelOut, DeliveryTestIn
 from carrel.hub.schemas.notifications.events import NotificationEvent
@@ -25,7 +37,7 @@ from carrel.hub.transitions import idle_warnings, lifecycle, preemption
 from ...contracts.store_kit import job, running, session
 from ...mail_server import text_of
 from ..doubles import ADMIN, STUDENT1, STUDENT2
-from .office import SECRET, Office, open_office
+from .office import SECRET, Office, assemble, open_office
 
 READY, STOP = NotificationEvent.SESSION_READY, NotificationEvent.SESSION_STOP
 STARTED, ENDED = NotificationEvent.JOB_STARTED, NotificationEvent.JOB_ENDED
@@ -147,6 +159,77 @@ def test_a_low_budget_is_told_of_once_a_day(office: Office) -> None:
     office.step(DIGEST_SECONDS)
     (text,) = office.mail.bodies
     assert text.count("lab has used 90% of its budget for this period.") == 1
+
+
+def test_released_feedback_is_told_of_once_also_after_a_restart(office: Office) -> None:
+    office.add(NotificationEvent.FEEDBACK)
+    courses, now = SqlCourseStore(office.store.transactions), office.clock()
+    office.store.put_group(Group(name="cs101"))
+    courses.put_course(Course(name="cs101", title="Nets", created_at=now, created_by="teacher"))
+    courses.put_assignment(Assignment(course="cs101", name="ps1"))
+    files = Folder(sha256="a" * 64, files=())
+    new = NewSubmission(
+        course="cs101", assignment="ps1", person="student1", at=now, files=files, version=1
+    )
+    submission = courses.submit(new).id
+    courses.put_feedback(
+        Feedback(submission=submission, files=files, released_at=now, released_by="teacher")
+    )
+    office.step(FEEDBACK_EVERY)
+    office.step(DIGEST_SECONDS)
+    office.restart()
+    office.step()
+    office.step(PAUSE_SECONDS)
+    (text,) = office.mail.bodies
+    assert text.startswith("Feedback on ps1 of cs101 is released.")
+    assert "/services/carrel/course/cs101/assignment/ps1\n" in text
+
+
+def test_a_crash_after_the_server_accepted_a_message_sends_it_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.add(ATTENTION)
+    end(office, "a")
+    office.step()
+    with monkeypatch.context() as patch:
+        patch.setattr(OutboxStore, "finish", crash)
+        office.step(DIGEST_SECONDS)
+    office.restart()
+    office.step(PAUSE_SECONDS)
+    office.step(PAUSE_SECONDS)
+    assert len(office.mail.messages) == 2
+    assert office.only_channel().waiting == 0
+
+
+def crash(*_: object, **__: object) -> None:
+    raise RuntimeError("The process ends here.")
+
+
+def test_a_server_that_is_slow_keeps_neither_the_collector_nor_the_store(tmp_path: Path) -> None:
+    sending, answer = threading.Event(), threading.Event()
+
+    class SlowSender:
+        def send(self, *_: object) -> SendResult:
+            sending.set()
+            answer.wait(60.0)
+            return SendResult()
+
+    with open_office(tmp_path) as office:
+        office.add(ATTENTION)
+        _, background = assemble(
+            office.store, office.clock, office.table, office.seal, SlowSender()
+        )
+        end(office, "a")
+        background.step()
+        office.clock.pass_(DIGEST_SECONDS)
+        background.step()
+        assert sending.wait(60.0)
+        end(office, "b")
+        background.step()
+        assert office.only_channel().waiting == 2
+        answer.set()
+        assert background.wait_for_sending(60.0)
+        assert office.only_channel().waiting == 1
 
 
 def test_what_its_owner_cancelled_is_not_told_of(office: Office) -> None:
