@@ -21,6 +21,7 @@ from .grading_runs.gradebook_overview import GradebookOverview
 from .grading_runs.service import GradingService
 from .manual_grading.service import ManualGradingService
 from .model.interfaces import Blobs, CourseStore
+from .official_checks.service import OfficialCheckService
 from .prefixes.service import PrefixService
 from .regrades.service import RegradeService
 from .rehearsals.service import RehearsalService
@@ -51,6 +52,7 @@ class CourseServices:
     deadlines: DeadlineService
     submissions: SubmissionService
     checks: CheckService
+    official_checks: OfficialCheckService
     grading: GradingService
     manual_grading: ManualGradingService
     gradebook: GradebookOverview
@@ -105,6 +107,7 @@ class CourseServices:
             deadlines=DeadlineService(access, class_list),
             submissions=SubmissionService(access, class_list, blobs),
             checks=CheckService(access, blobs),
+            official_checks=OfficialCheckService(access, blobs),
             grading=grading,
             manual_grading=ManualGradingService(
                 access, grading, OpenWriters(gradebooks) if gradebooks else None, root

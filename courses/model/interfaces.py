@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO, Protocol
 
 from ...hub.records.audit import AuditEntry
+from .official_checks import OfficialCheckStore
 from .prefixes import PrefixStore
 from .records import (
     Assignment,
@@ -29,7 +30,7 @@ class CourseStore(Protocol):
     """Stores courses. Each method is one transaction; ``change`` goes to the audit log.
 
     Attributes:
-        prefixes, rehearsals: of the same database.
+        prefixes, rehearsals, official_checks: of the same database.
     """
 
     @property
@@ -37,6 +38,9 @@ class CourseStore(Protocol):
 
     @property
     def rehearsals(self) -> RehearsalStore: ...
+
+    @property
+    def official_checks(self) -> OfficialCheckStore: ...
 
     # -- courses and their people ---------------------------------------------------------
 

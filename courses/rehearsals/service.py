@@ -318,7 +318,8 @@ class RehearsalService:
         wait = self.access.context.plan_cache.wait_of(record.id)
         if record.state is State.QUEUED and wait is not None:
             return wait_sentence(wait)
-        return f"{request_messages.state_meaning(record.state)}."
+        meaning = request_messages.state_meaning(record.state)
+        return f"{meaning[:1].upper()}{meaning[1:]}."
 
 
 def _digest(reference: str) -> str:

@@ -31,6 +31,7 @@ from ..model.records import (
 )
 from . import regrades, rows
 from .not_found import no_assignment, no_course, no_released_version, no_run, no_submission
+from .official_checks import SqlOfficialCheckStore
 from .prefixes import SqlPrefixStore
 from .rehearsals import SqlRehearsalStore
 
@@ -44,6 +45,7 @@ class SqlCourseStore:
         self._write = transactions.write
         self.prefixes = SqlPrefixStore(transactions)
         self.rehearsals = SqlRehearsalStore(transactions)
+        self.official_checks = SqlOfficialCheckStore(transactions)
 
     # -- courses and their people ---------------------------------------------------------
 

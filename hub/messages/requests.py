@@ -163,15 +163,15 @@ def session_name(server_name: str) -> str:
     return server_name or "default session"
 
 
-_COURSE_WORK = ("check", "rehearsal")
-"""Labels of requests of courses that are no grading."""
+_COURSE_WORK = {"check": "Check", "rehearsal": "Rehearsal", "official": "Official check"}
+"""The work of courses that is no grading, by a label of its requests."""
 
 
 def work_title(kind: str, notebook: str, command: Sequence[str], labels: Mapping[str, str]) -> str:
     """Return the title of a job or grading request: its notebook, command or assignment."""
     if kind == Kind.GRADING and "assignment" in labels:
-        kind_of_work = next((name for name in _COURSE_WORK if name in labels), "grading")
-        return f"{kind_of_work.capitalize()} of {labels['assignment']}"
+        work = next((text for name, text in _COURSE_WORK.items() if name in labels), "Grading")
+        return f"{work} of {labels['assignment']}"
     return notebook or shlex.join(command)
 
 

@@ -16,6 +16,7 @@ from ...schemas.courses import SubmitIn
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
+from .official_checks import check_officially, show_official_check
 from .selection import assignment_argument, course_option, working
 
 _EVERY = 1.0
@@ -27,6 +28,11 @@ _EVERY = 1.0
 @course_option
 @click.option("--watch", is_flag=True, help="Wait until it has ended, and show the result.")
 @click.option("--last", is_flag=True, help="Show the newest check of the last day instead.")
+@click.option(
+    "--official",
+    is_flag=True,
+    help="Run the hidden tests too, if your teacher allows it: verdict and points only.",
+)
 @json_option
 @site_option
 def check_command(
@@ -36,6 +42,7 @@ def check_command(
     course: str,
     watch: bool,
     last: bool,
+    official: bool,
     as_json: bool,
     site: str | None,
 ) -> None:
@@ -45,16 +52,30 @@ def check_command(
     not count, nothing is submitted, and only you see it. Grading may have further tests. With
     --watch the exit status is 1 if a test does not pass.
 
+    With --official the hidden tests run too, as often on one day as your teacher allows. You get a
+    verdict and points; your teacher sees that you have run them.
+
     \b
     Examples:
       carrel course check ps1 --watch
       carrel course check ps1 --last
+      carrel course check ps1 --official --watch
     """
     where = folder or Path(assignment)
     mark = workspace_folder.fetch_record_of(where)
     known = mark.course if mark and mark.assignment == assignment else ""
     with Client.from_environment(site) as client:
         name = working(client, course or known, assignment)
+        if official:
+            body = None if last else _body(where)
+            checked = check_officially(client, name, assignment, body, watch=watch, quiet=as_json)
+            if as_json:
+                display.as_json(checked)
+            else:
+                show_official_check(client, checked)
+            if watch and checked.outcome != "passed":
+                sys.exit(1)
+            return
         found = (
             _newest(client, name, assignment)
             if last

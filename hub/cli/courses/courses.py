@@ -18,6 +18,7 @@ from ..common.notes import confirmed, note
 from ..common.terminal import plain
 from .check import CHECKING_COMMANDS
 from .grading import GRADING_COMMANDS
+from .official_checks import official_checks_command
 from .prefix import prefix_command
 from .regrades import REGRADE_COMMANDS
 from .rehearsal import rehearse_command
@@ -349,6 +350,7 @@ for _command in (
     *TEACHING_COMMANDS,
     prefix_command,
     rehearse_command,
+    official_checks_command,
     *GRADING_COMMANDS,
     *STUDENTS_COMMANDS,
     *CHECKING_COMMANDS,

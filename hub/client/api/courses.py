@@ -35,6 +35,13 @@ from ...schemas.courses import (
     ReleaseIn,
     SubmitIn,
 )
+from ...schemas.coursework.official_checks import (
+    OfficialCheckLogOut,
+    OfficialCheckOut,
+    OfficialCheckRuleIn,
+    OfficialCheckRuleOut,
+    OfficialChecksOut,
+)
 from ...schemas.coursework.rehearsals import RehearsalIn, RehearsalOut, RehearsalsOut
 from ...schemas.grading import (
     CourseGradebookOut,
@@ -215,6 +222,33 @@ class CourseCalls(Connection):
     async def checks(self, course: str, assignment: str) -> list[CheckOut]:
         """Return the caller's own checks of the last day, newest first."""
         return (await self._get(f"{_assignment(course, assignment)}/checks", ChecksOut)).checks
+
+    async def official_check(
+        self, course: str, assignment: str, body: SubmitIn
+    ) -> OfficialCheckOut:
+        """Run the hidden tests on these files, or without files on the latest submission."""
+        path = f"{_assignment(course, assignment)}/official-checks"
+        return await self._send_repeatable(_call("POST", path, body), OfficialCheckOut)
+
+    async def official_checks(self, course: str, assignment: str) -> OfficialChecksOut:
+        """Return the caller's own official checks, and how many are left today."""
+        path = f"{_assignment(course, assignment)}/official-checks"
+        return await self._get(path, OfficialChecksOut)
+
+    async def allow_official_checks(
+        self, course: str, assignment: str, body: OfficialCheckRuleIn
+    ) -> OfficialCheckRuleOut:
+        path = f"{_assignment(course, assignment)}/official-checks/rule"
+        return await self._send_repeatable(_call("PUT", path, body), OfficialCheckRuleOut)
+
+    async def forbid_official_checks(self, course: str, assignment: str) -> OfficialCheckRuleOut:
+        path = f"{_assignment(course, assignment)}/official-checks/rule"
+        return await self._send_repeatable(Call(method="DELETE", path=path), OfficialCheckRuleOut)
+
+    async def official_check_log(self, course: str, assignment: str) -> OfficialCheckLogOut:
+        """Return the rule, and all official checks of an assignment with their receipts."""
+        path = f"{_assignment(course, assignment)}/official-checks/log"
+        return await self._get(path, OfficialCheckLogOut)
 
     # -- rehearsals -----------------------------------------------------------------------
 

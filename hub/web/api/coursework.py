@@ -1,4 +1,4 @@
-"""REST routes for students: check one's own work, and read one's grades."""
+"""REST routes for students: check one's own work, and read one's grades; and official checks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from fastapi import APIRouter, Depends
 
 from ...schemas.checks import CheckOut, ChecksOut
 from ...schemas.courses import SubmitIn
+from ...schemas.coursework.official_checks import (
+    OfficialCheckLogOut,
+    OfficialCheckOut,
+    OfficialCheckRuleIn,
+    OfficialCheckRuleOut,
+    OfficialChecksOut,
+)
 from ...schemas.grading import MyGradeOut
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, Writer
@@ -39,6 +46,62 @@ def check(
 def checks(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> ChecksOut:
     """The caller's own checks of the last day, newest first."""
     return web.courses.checks.recent(who, course, assignment)
+
+
+@router.post("/official-checks", summary="Run the hidden tests", openapi_extra=body_of(SubmitIn))
+def official_check(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[SubmitIn, Depends(json_body(SubmitIn))],
+) -> OfficialCheckOut:
+    """Runs all tests on idle capacity, if the teacher allows it: answers a verdict and points.
+
+    Without files it checks the latest submission. The same files again return the check in
+    progress. A check that fails for the system's fault costs no run.
+    """
+    return web.courses.official_checks.start(who, course, assignment, body)
+
+
+@router.get("/official-checks", summary="My official checks")
+def official_checks(
+    web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
+) -> OfficialChecksOut:
+    """The caller's own official checks, newest first, and how many are left today."""
+    return web.courses.official_checks.mine(who, course, assignment)
+
+
+@router.get("/official-checks/log", summary="All official checks")
+def official_check_log(
+    web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
+) -> OfficialCheckLogOut:
+    """For teachers and graders: the rule, and all checks with their signed receipts."""
+    return web.courses.official_checks.log(who, course, assignment)
+
+
+@router.put(
+    "/official-checks/rule",
+    summary="Allow official checks",
+    openapi_extra=body_of(OfficialCheckRuleIn),
+)
+def allow_official_checks(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[OfficialCheckRuleIn, Depends(json_body(OfficialCheckRuleIn))],
+) -> OfficialCheckRuleOut:
+    """For teachers: how often a student may run the hidden tests on one day."""
+    return web.courses.official_checks.allow(who, course, assignment, body)
+
+
+@router.delete("/official-checks/rule", summary="Allow no further official checks")
+def forbid_official_checks(
+    web: Carrel, who: Writer, course: CourseName, assignment: AssignmentName
+) -> OfficialCheckRuleOut:
+    """For teachers. The log stays. Safe to repeat."""
+    return web.courses.official_checks.forbid(who, course, assignment)
 
 
 @router.get("/my-grade", summary="My grade")

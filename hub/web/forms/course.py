@@ -27,6 +27,7 @@ from ...schemas.courses import (
     PrefixIn,
     ReleaseIn,
 )
+from ...schemas.coursework.official_checks import MOST_PER_DAY, OfficialCheckRuleIn
 from ...schemas.names import USER_LENGTH
 from . import pickers
 from .edits import as_before, earlier_values
@@ -192,6 +193,17 @@ def prefix_body(fields: Mapping[str, str]) -> PrefixIn:
         return PrefixIn(on=False)
     devices = read(parsers.devices, fields.get("devices", "")[:20] or "0", "devices")
     return _valid(PrefixIn, on=True, devices=devices)
+
+
+def official_check_body(fields: Mapping[str, str]) -> OfficialCheckRuleIn:
+    """Return the body that allows official checks. Raises InvalidInput."""
+    text = fields.get("per_day", "").strip()[:20]
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_PER_DAY:
+        raise InvalidInput(
+            f"{text or 'Nothing'} is not a number of official checks a day.",
+            accepted=f"1 to {MOST_PER_DAY}; “Allow none” ends them.",
+        )
+    return OfficialCheckRuleIn(per_day=int(text), names_cells=fields.get("names_cells") == "yes")
 
 
 def clock_text(at: float, zone: str) -> str:

@@ -89,6 +89,13 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
         "on": {"summary": "For jobs with one device", "value": {"on": True, "devices": 1}},
         "off": {"summary": "Switch it off", "value": {"on": False}},
     },
+    "OfficialCheckRuleIn": {
+        "verdict": {"summary": "Three runs a day, without names", "value": {"per_day": 3}},
+        "names": {
+            "summary": "One run a day, which names the tests",
+            "value": {"per_day": 1, "names_cells": True},
+        },
+    },
     "RehearsalIn": {
         "next": {"summary": "On the newest build of the course's image", "value": {}},
         "candidate": {

@@ -38,6 +38,7 @@ from ...schemas.courses import (
     RosterIn,
     SubmitIn,
 )
+from ...schemas.coursework.official_checks import OfficialCheckRuleIn
 from ...schemas.coursework.rehearsals import RehearsalIn
 from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.gallery import GalleryForkIn, GalleryPublishIn, GalleryRunIn
@@ -83,6 +84,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     JobIn,
     JoinIn,
     KernelsIn,
+    OfficialCheckRuleIn,
     OpenSessionIn,
     OutageIn,
     PeopleImportIn,

@@ -55,6 +55,7 @@ def work_live(
         "course": web.courses.administration.show(visitor.identity, course),
         "mine": _mine(web, visitor, course, assignment),
         "checks": web.courses.checks.recent(visitor.identity, course, assignment).checks,
+        "official": web.courses.official_checks.mine(visitor.identity, course, assignment),
         "address": course_url(course, "assignment", assignment),
     }
     return html(web.render("courses/assignment_work.html", **work))
@@ -152,6 +153,20 @@ def check(
     return RedirectResponse(f"{page}#check-title", SEE_OTHER)
 
 
+@router.post("/official-check")
+def official_check(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
+) -> Response:
+    """Run the hidden tests on the uploaded files, or on the latest submission."""
+    try:
+        body = SubmitIn(files=sent.folder("files"))
+        web.courses.official_checks.start(visitor.identity, course, assignment, body)
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, error=error, tried="official")
+    page = course_url(course, "assignment", assignment)
+    return RedirectResponse(f"{page}#official-checks-title", SEE_OTHER)
+
+
 @router.get("/feedback/{submission}/{name}")
 def feedback(
     *,
@@ -234,6 +249,7 @@ def _page(
         **_stand(web, visitor, course, assignment),
         texts=web.courses.assignments.texts(visitor.identity, course, assignment),
         checks=web.courses.checks.recent(visitor.identity, course, assignment).checks,
+        official=web.courses.official_checks.mine(visitor.identity, course, assignment),
         error=error,
         tried=tried,
     )

@@ -21,7 +21,7 @@ from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Form, Guest, html
-from ...forms.course import ReleaseForm, prefix_body
+from ...forms.course import ReleaseForm, official_check_body, prefix_body
 from ...forms.edits import merged
 from ...html.urls import course_url
 from ...security.access import Visitor
@@ -85,6 +85,25 @@ def withdraw(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> R
     return RedirectResponse(f"{page}?{urlencode({'assignment': name})}{TOP}", SEE_OTHER)
 
 
+@router.post("/official-checks")
+def official_checks(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
+    """Allow official checks of the assignment, or none."""
+    name = fields.get("assignment", "")[:64]
+    try:
+        if fields.get("do") == "off":
+            web.courses.official_checks.forbid(visitor.identity, course, name)
+        else:
+            body = official_check_body(fields)
+            web.courses.official_checks.allow(visitor.identity, course, name, body)
+    except CarrelError as error:
+        error.field = ""  # not of the form that releases
+        version, known = version_for(web, fields, error), _known(web, visitor, course, name)
+        form = ReleaseForm() if known is None else ReleaseForm.of(known)
+        return _page(web, visitor, course, form, known, error=error, version=version)
+    page = course_url(course, "release")
+    return RedirectResponse(f"{page}?{urlencode({'assignment': name})}#official-title", SEE_OTHER)
+
+
 @router.post("/prefix")
 def prefix(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
     """Switch the prefix of the assignment on or off."""
@@ -131,6 +150,7 @@ def _page(
         known=known,
         made=made,
         shown=shown,
+        official=web.courses.official_checks.log(who, course, known.name) if known else None,
         shared=web.courses.prefixes.show(who, course, known.name) if known is not None else None,
         report=list(sentences(shown.report)) if shown is not None else [],
         error=error,

@@ -16,6 +16,7 @@ from carrel.courses.files.bundle import FileBundle
 from carrel.hub.cli import cli
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import RequestFilter
+from carrel.hub.schemas.coursework.official_checks import OFFICIAL_RESULT, OfficialVerdictOut
 from carrel.hub.schemas.coursework.rehearsals import (
     REHEARSAL_RESULT,
     RehearsalFindingOut,
@@ -182,6 +183,32 @@ def test_a_students_check_does_not_count(course: Carrel, site: Site) -> None:
     )
     assert course(STUDENT1, "check", "ps1", "--last", "--watch").exit_code == 1
     assert "There are no submissions of ps1." in course(STUDENT1, "receipts", "ps1").output
+
+
+def test_official_checks_are_allowed_run_and_listed(course: Carrel, site: Site) -> None:
+    course(STUDENT1, "fetch", "ps1")
+    refused = course(STUDENT1, "check", "ps1", "--official")
+    assert "Official checks of ps1 are not allowed." in refused.stderr
+    for number in ("0", "1000000"):
+        assert course(TEACHER, "official-checks", "ps1", "--per-day", number).exit_code == 2
+    allowed = course(TEACHER, "official-checks", "ps1", "--per-day", "2")
+    assert allowed.output == (
+        "ps1: 2 official checks a day for each student. The result does not name tests.\n"
+    ), allowed.stderr
+    asked = course(STUDENT1, "check", "ps1", "--official")
+    assert "Waiting in the queue." in asked.output, asked.stderr
+    assert "Official checks left today: 1 of 2." in asked.output
+    (request,) = site.context.store.requests(RequestFilter(labels={"official": "yes"}))
+    verdict = OfficialVerdictOut(passed=False, points=1.0, max_points=2.0, cells=[])
+    came_out(site.context, request.id, verdict, name=OFFICIAL_RESULT)
+    site.clock.now += 60
+    ended = course(STUDENT1, "check", "ps1", "--official", "--last", "--watch")
+    assert ended.exit_code == 1
+    assert "Not all tests pass: 1 of 2 points." in ended.output
+    log = course(TEACHER, "official-checks", "ps1").output
+    assert re.search(r"student1 +1 +not passed +1 of 2", log), log
+    off = course(TEACHER, "official-checks", "ps1", "--off").output
+    assert off.startswith("Official checks of ps1 are not allowed.\n")
 
 
 def test_a_rehearsal_says_what_breaks_and_its_exit_status_too(course: Carrel, site: Site) -> None:

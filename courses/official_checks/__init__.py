@@ -1,0 +1,1 @@
+"""Official checks: students run the hidden tests, as often as the teacher allows."""
