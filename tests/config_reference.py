@@ -60,7 +60,8 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_COURSE_FOLDER": "in sessions of graders: the course that formgrader shows",
     "CARREL_GRADES_NO_COURSE": "in sessions of other users: JupyterLab hides what only teachers "
     "use",
-    "CARREL_SECRETS": "in jobs: the folder with a file for each of its secrets",
+    "CARREL_SECRETS": "in jobs and sessions: the folder with a file for each of their secrets",
+    "CARREL_SECRET_TICKET": "set by Carrel: fetches the secrets of a session, once",
     "CARREL_RESUMES": "in jobs: the ended job that this one resumes",
     "CARREL_ADDRESSES": "in jobs of several members: the addresses of all members by rank",
     "CARREL_MEMBER": "in jobs of several members: number of the member within its role, from 0",

@@ -27,6 +27,9 @@ def _load_jupyter_server_extension(server_app: ServerApp) -> None:
     request_id = os.environ.get("CARREL_REQUEST", "")
     if not request_id or not os.environ.get("CARREL_LEASE"):
         return
+    from .. import session_secrets  # noqa: PLC0415  # not needed elsewhere
     from .handlers import install  # noqa: PLC0415  # not needed elsewhere
+
+    session_secrets.fetch()
 
     install(server_app, request_id)

@@ -8,7 +8,7 @@ moment; the files that it refers to follow:
 3. settings, tokens between the processes, the signing key, the site's jupyterhub_config.py
 4. outputs/         only of the requests and attempts in the copied database
 5. courses/         releases, submissions, and the shared files of courses
-6. homes/           only on request
+6. homes/           only on request, like the keys of encrypted values
 
 An input is on disk before its request is in the database, and the contents of a submission
 before the submission; neither these nor outputs are deleted. So all files that the copied
@@ -52,11 +52,13 @@ class BackupOptions:
 
     Attributes:
         homes: whether to include home folders.
+        keys: whether to include the keys of encrypted values in the database.
     """
 
     state: StateFolder
     target: Path
     homes: bool = False
+    keys: bool = False
 
 
 def back_up(options: BackupOptions, progress: CopyProgress, clock: Clock) -> Manifest:
@@ -148,6 +150,8 @@ def _copy(options: BackupOptions, draft: Path, progress: CopyProgress, clock: Cl
         for one in (state.settings, state.secrets, state.signing_key, state.jupyterhub_config):
             if one.exists():
                 copier.file(one, one.name)
+        if options.keys and state.encryption_keys.exists():
+            copier.file(state.encryption_keys, state.encryption_keys.name)
         _outputs(copier, state, copy / state.database.name)
         copier.tree(state.courses, state.courses.name)
         if options.homes:

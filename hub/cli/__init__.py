@@ -166,6 +166,11 @@ ENTRIES = {
         help="Compare policies on a trace or on the history of the site.",
         administrators=True,
     ),
+    "rotate-keys": CommandEntry(
+        module=".admin.secret_keys",
+        help="Encrypt stored secrets under a new key.",
+        administrators=True,
+    ),
     "metrics-token": CommandEntry(
         module=".admin.metrics_token",
         help="Print the token for /metrics.",

@@ -499,6 +499,8 @@ class SessionIn(In):
     claim: bool = False
     """Hold the device for the claim window, instead of starting automatically."""
     image: Annotated[str, Field(max_length=160)] = ""
+    secrets: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=64)] = []
+    """Secrets that it uses, as those of a job."""
 
 
 class ExtendIn(In):

@@ -19,6 +19,7 @@ from ..requests.termination import RequestTermination
 from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
+from ..secrets.vault import SecretVault
 from ..transitions import lifecycle, owner_changes
 from .server_start import start_server
 
@@ -74,7 +75,10 @@ class SessionLifecycle:
         """Admit and store a session; the caller has checked that no live one has this name."""
         c = self.context
         request = RequestFactory.of(c).session(owner, server_name, options)
+        used = SecretVault(c).resolved(owner, request.group, options.secrets)
         record = c.store.submit(request, c.clock())
+        if used:
+            c.store.put_session_secrets(record.id, used)
         c.notifier.notify()
         return record
 

@@ -24,6 +24,7 @@ def start_server(
 
     Args:
         options: the options that the owner chose; by default they are derived from the request.
+            Secrets are not passed on: they are stored with the request.
 
     Raises:
         CarrelError: JupyterHub refused. The request has failed with that message, unless its
@@ -31,7 +32,7 @@ def start_server(
     """
     owner, server_name = request.owner, request.server_name
     _log.info("asking JupyterHub to start server %s of %s", server_name or "default", owner)
-    chosen = _options(request) if options is None else options.model_dump()
+    chosen = _options(request) if options is None else options.model_dump(exclude={"secrets"})
     context.pending_server_starts.note(owner, server_name, request.id, now=context.clock())
     try:
         context.hub.start_server(owner, server_name, chosen)

@@ -104,6 +104,7 @@ from .pages import desk as desk_pages
 from .pages import login as login_pages
 from .pages import notifications as notification_pages
 from .pages import programs as program_pages
+from .pages import secrets as secret_pages
 from .pages import sessions as session_pages
 from .pages import usage as usage_pages
 from .pages.admin import admin as admin_pages
@@ -155,6 +156,7 @@ _PAGES = (
     account_pages.router,
     notification_pages.router,
     program_pages.router,
+    secret_pages.router,
     calendar_pages.router,
     admin_calendar_pages.router,
     image_pages.router,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import psutil
 
 from ...hub.attempts.journal import DISK_FULL, Journal, log_line
+from ...hub.attempts.secret_values import SecretMissing, SecretValues
 from ...hub.attempts.service_client import AttemptClient, Away, Delivery, Fenced, Rejected
 from ...hub.attempts.spec import CLAIM, EVENTS, FILES, AttemptSpec
 from ...hub.errors import InvalidInput
@@ -34,7 +35,6 @@ from .attempt.gang_member import join
 from .attempt.log import Log
 from .attempt.output_masker import Masker
 from .attempt.reporter import EventReporter, Report
-from .attempt.secret_values import SecretMissing, SecretValues
 from .warm_start import WarmRunner, adopt_job, prepare_runner
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from ...hub.errors import CarrelError, Unavailable
 from ...hub.files.filenames import safe_name
 from ...hub.scheduling.model.states import State
 from ...hub.schemas import LeaseOut, RequestOut, StartedIn, StopIn
-from .lease_options import LeaseOptions, lease_environment
+from .lease_options import SECRET_TICKET, LeaseOptions, lease_environment
 from .lease_request import LeaseRequest, StaleRequest, ended
 from .readiness import Address, ServerDied, wait_until_ready
 from .start_progress import StartProgress
@@ -67,6 +67,8 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     _group = ""
     _seconds = 0
     """The time limit of the request."""
+    _ticket = ""
+    """With which the session fetches its secrets, once; empty if it uses none."""
     _opening: asyncio.Task[RequestOut] | None = None
 
     def __init__(self, **kwargs: object) -> None:
@@ -187,13 +189,18 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         env: dict[str, str] = super().get_env()
         if self.lease is None:
             return env
-        return env | lease_environment(
-            self.lease,
-            request_id=self.request_id,
-            state_root=self.state_root,
-            carrel_url=self.carrel_url,
-            public_url=self.carrel_public_url or self.carrel_url,
-            devices=self.device_environment(),
+        ticket = {SECRET_TICKET: self._ticket} if self._ticket else {}
+        return (
+            env
+            | ticket
+            | lease_environment(
+                self.lease,
+                request_id=self.request_id,
+                state_root=self.state_root,
+                carrel_url=self.carrel_url,
+                public_url=self.carrel_public_url or self.carrel_url,
+                devices=self.device_environment(),
+            )
         )
 
     @default("options_form")
@@ -240,6 +247,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                     self._start_slot(request.lease),
                 ):
                     await self._lease_request.launch(request.id, request.lease.id)
+                    self._ticket = await self._lease_request.secret_ticket(request.lease.id)
                     return await self._launch(request, request.lease, None)
             except StaleRequest:
                 self._progress.say(5, "The previous session of this name has ended; trying again.")

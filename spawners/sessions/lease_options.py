@@ -13,6 +13,9 @@ from ...hub.schemas import DeviceOut, LeaseOut
 from ..devices.environment import device_environment
 from ..processes.lease_processes import LEASE_VARIABLE
 
+SECRET_TICKET = "CARREL_SECRET_TICKET"  # noqa: S105  # the name of a variable
+"""Read by ``extensions.session_secrets`` at the start of a session."""
+
 
 class LeaseOptions(Configurable):
     """Options for every engine, set as ``c.LeaseMixin.service_url`` and so on."""

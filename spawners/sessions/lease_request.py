@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from ...hub.client.api.internal import InternalClient
-from ...hub.errors import Conflict, Unavailable
+from ...hub.errors import Conflict, NotFound, Unavailable
 from ...hub.scheduling.model.states import State
 from ...hub.schemas import RequestOut, StartedIn, StopIn
 from .start_refused import StartRefused
@@ -100,6 +100,16 @@ class LeaseRequest:
                     if current and current.state != State.STOPPING:
                         break
             raise StaleRequest from error
+
+    async def secret_ticket(self, lease_id: str) -> str:
+        """Return a ticket for the secrets of the session; empty if it uses none.
+
+        A service from before there were secrets has no ticket either.
+        """
+        try:
+            return await self.link.secret_ticket(lease_id)
+        except NotFound:
+            return ""
 
     @asynccontextmanager
     async def attached(self, request_id: str) -> AsyncIterator[None]:

@@ -105,6 +105,7 @@ _SERVICE_PAGES = (
     _page(
         "schedules-none", "/schedules", "newcomer", "You have no schedules", (LINK, "^Requests$")
     ),
+    _page("secrets", "/secrets", "teacher", "Set a secret", (BUTTON, "^Set the secret$")),
     _page("requests", "/requests", "student1", "training.ipynb", (LINK, "training.ipynb")),
     _page(
         "requests-all",

@@ -55,8 +55,9 @@ class Watcher:
 @click.argument("target", metavar="DIR", type=click.Path(path_type=Path))
 @state_option
 @click.option("--homes", is_flag=True, help="Include the homes; prints their size first.")
+@click.option("--keys", is_flag=True, help="Include the keys of users' secrets.")
 @json_option
-def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> None:
+def backup(*, target: Path, state: StateFolder, homes: bool, keys: bool, as_json: bool) -> None:
     """Back up this site into DIR, also while it is running.
 
     The backup has the databases of Carrel, JupyterHub and the accounts, settings and secrets,
@@ -64,7 +65,9 @@ def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> N
     can continue to work. Homes are left out unless --homes is given.
 
     DIR must not exist or be empty. It is written as DIR.partial and renamed when it is complete.
-    It contains password hashes and tokens: only your account can read it.
+    It contains password hashes and tokens: only your account can read it. Secrets of `carrel
+    secret` are encrypted in it, and their keys are left out unless --keys is given: keep a copy
+    of encryption.keys elsewhere, or users set their secrets again after a restore.
 
     --json prints: backup, made_at, version, revision, files, bytes, homes, left_out.
 
@@ -73,7 +76,8 @@ def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> N
       carrel backup /backup/carrel-2026-11-21
       carrel backup /backup/carrel-$(date +%F) --homes --json
     """
-    made = back_up(BackupOptions(state=state, target=target, homes=homes), Watcher(), time.time)
+    options = BackupOptions(state=state, target=target, homes=homes, keys=keys)
+    made = back_up(options, Watcher(), time.time)
     _record(made, target, state)
     if as_json:
         click.echo(json.dumps({"backup": str(target.absolute()), **_facts(made)}))

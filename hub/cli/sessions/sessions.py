@@ -81,6 +81,13 @@ def _session(function: F) -> F:
 @click.option("--name", default="", help="Name of an additional session.")
 @click.option("--image", default="", help="Image: NAME or NAME@sha256:…; see `carrel images`.")
 @click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME[:file|:env[=VARIABLE]]",
+    help="A secret of `carrel secret`, as for a job. May be repeated.",
+)
+@click.option(
     "--claim",
     is_flag=True,
     help="Hold the device when it is available, until `carrel session claim`, for a while.",
@@ -101,6 +108,7 @@ def start_command(
     group: str,
     name: str,
     image: str,
+    secrets: tuple[str, ...],
     claim: bool,
     wait: bool,
     as_json: bool,
@@ -116,6 +124,7 @@ def start_command(
     """
     chosen: dict[str, object] = {"devices": devices, "hours": hours, "group": group}
     chosen |= ({"claim": True} if claim else {}) | ({"image": image} if image else {})
+    chosen |= {"secrets": list(secrets)} if secrets else {}
     chosen |= model_field(model)
     options = SessionIn.model_validate(chosen)
     with Client.from_environment(site) as client:

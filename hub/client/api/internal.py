@@ -10,6 +10,7 @@ from pydantic import BaseModel, JsonValue
 from ...errors import Unavailable
 from ...schemas import OpenSessionIn, RequestOut, StartedIn, StopIn
 from ...schemas.grading import GradedOut
+from ...schemas.secrets.bodies import SecretTicketOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
 from ..transport.site_url import SiteUrl
@@ -60,6 +61,11 @@ class InternalClient(Connection):
             Conflict: the lease was lost meanwhile.
         """
         return await self._post(f"leases/{segment(lease_id)}/launch", RequestOut)
+
+    async def secret_ticket(self, lease_id: str) -> str:
+        """Return a ticket with which the session fetches its secrets; empty if it uses none."""
+        answer = await self._post(f"leases/{segment(lease_id)}/secrets/ticket", SecretTicketOut)
+        return answer.ticket
 
     async def started(self, lease_id: str, body: StartedIn) -> RequestOut:
         """Report the process of a session."""

@@ -28,8 +28,8 @@ from .sweep import SWEEP_FIELDS, sweep_body
 PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "model", "time", "memory", "retries", "after", "results",
-    "labels", "kernel", "output", "command", "workdir", "key", "source", "priority", "preemptible",
-    "deadline", "zone", "image", "internet", "nodes", *SWEEP_FIELDS,
+    "secrets", "labels", "kernel", "output", "command", "workdir", "key", "source", "priority",
+    "preemptible", "deadline", "zone", "image", "internet", "nodes", *SWEEP_FIELDS,
 )  # fmt: skip  # the form's fields, by section
 _Value = TypeVar("_Value")
 
@@ -96,6 +96,7 @@ class JobForm:
     zone: str = ""
     after: str = ""
     results: str = ""
+    secrets: str = ""
     labels: str = ""
     kernel: str = ""
     output: str = ""
@@ -164,6 +165,7 @@ class JobForm:
             "preemptible": self.preemptible != "no",
             "deadline": self._deadline(now),
             "after": self.after.replace(",", " ").split(),
+            "secrets": self.secrets.replace(",", " ").split(),
             "labels": dict(read(parsers.label, part, "labels") for part in self._words("labels")),
             "results": self._results(),
             "archive": self.archive,

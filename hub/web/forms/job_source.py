@@ -105,6 +105,7 @@ def _form(job: JobIn, name: str, source: str) -> JobForm:
         priority=job.priority,
         preemptible="yes" if job.preemptible else "no",
         after=" ".join(job.after),
+        secrets=" ".join(job.secrets),
         results=shlex.join(f"{name}={value}" for name, value in job.results.items()),
         labels=shlex.join(f"{name}={value}" for name, value in job.labels.items()),
         kernel=job.kernel,

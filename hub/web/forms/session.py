@@ -26,6 +26,7 @@ class SessionForm:
     hours: str = "1"
     group: str = ""
     image: str = ""
+    secrets: str = ""
     next: str = ""
     problem: str = ""
     accepted: str = ""
@@ -40,6 +41,7 @@ class SessionForm:
             hours=fields.get("hours", "").strip(),
             group=fields.get("group", "").strip(),
             image=fields.get("image", "").strip()[:IMAGE_LENGTH],
+            secrets=fields.get("secrets", "").strip()[:2000],
             next=fields.get("next", "")[:MOST_NEXT],
         )
 
@@ -61,6 +63,7 @@ class SessionForm:
             hours=_hours(self.hours),
             group=self.group,
             image=self.image,
+            secrets=self.secrets.replace(",", " ").split(),
         )
 
     def refused(self, error: CarrelError, groups: list[GroupChoice]) -> SessionForm:

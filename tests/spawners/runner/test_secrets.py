@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.attempts.secret_values import SecretValues, remove_left_behind
 from carrel.hub.interfaces.backend import LaunchOrder
 from carrel.spawners.runner.attempt.output_masker import Masker
-from carrel.spawners.runner.attempt.secret_values import SecretValues, remove_left_behind
 
 from ..attempts import wait_for_end
 from ..conftest import Desk

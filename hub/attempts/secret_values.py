@@ -1,8 +1,9 @@
-"""Fetch the values of a job's secrets, and give them to its processes.
+"""Fetch the values of the secrets of a job or session, and give them to its processes.
 
-The runner fetches the values with the token of the attempt once it has claimed it. They are on no
-disk: files are in a folder of their own in memory (``/dev/shm``; without it in the folder for
-temporary files), which is removed when the job has ended.
+The runner of a job fetches the values with the token of the attempt once it has claimed it; a
+session does so with a ticket, see ``extensions.session_secrets``. They are on no disk: files
+are in a folder of their own in memory (``/dev/shm``; without it in the folder for temporary files),
+which is removed at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Final
 
 import psutil
 
-from ....hub.attempts.service_client import AttemptClient
+from .service_client import AttemptClient
 
 FOLDER_VARIABLE: Final = "CARREL_SECRETS"
 """The folder with a file for each secret."""
