@@ -72,7 +72,7 @@ class SecretStore(Protocol):
         """Delete all secrets of a user; return how many there were."""
 
     def renew_secrets(self, renew: Callable[[str], str]) -> int:
-        """Replace every token by another one of the same value; return how many there are."""
+        """Replace every token, also of notification addresses; return how many there are."""
 
     def put_session_secrets(self, request_id: str, uses: Sequence[str]) -> None:
         """Store which secrets a session uses."""

@@ -18,7 +18,7 @@ _KEPT_KEYS = 2
 @state_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def rotate_keys(state: StateFolder, as_json: bool) -> None:
-    """Encrypt stored secrets under a new key, also while the site is running.
+    """Encrypt secrets and notification addresses under a new key, while the site runs or not.
 
     The new key is added to encryption.keys in the state folder. Of the older ones the last is kept;
     a second call removes it. Copies of older keys decrypt older backups of the database only.
@@ -35,7 +35,7 @@ def rotate_keys(state: StateFolder, as_json: bool) -> None:
     if as_json:
         display.as_json({"renewed": count})
     else:
-        click.echo(f"Secrets that are encrypted under a new key: {count}.")
+        click.echo(f"Values that are encrypted under a new key: {count}.")
 
 
 COMMANDS = {"rotate-keys": rotate_keys}

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+)
 from sqlalchemy import update as update_rows
 
 from ...errors import OverMaximum
 from ...interfaces.secrets import SecretKey, StoredSecret
 from ...records.audit import AuditEntry
 from .marks_and_audit import record_change
+from .tables.notifications import notification_channels
 from .tables.secrets import secret_tickets, secrets, session_secrets
 from .transactions import Transactions
+
+ENCRYPTED: Final[tuple[Column[str], ...]] = (secrets.c.token, notification_channels.c.sealed)
+"""The columns with tokens of ``hub.secrets.cipher``, for the rotation of its keys."""
 
 
 class SqlSecrets:
@@ -112,11 +128,14 @@ def remove(connection: Connection, key: SecretKey, change: AuditEntry) -> bool:
 
 
 def replace_tokens(connection: Connection, renew: Callable[[str], str]) -> int:
-    rows = connection.execute(select(secrets)).all()
-    for row in rows:
-        query = update_rows(secrets).where(_is(_secret(row).key))
-        connection.execute(query.values(token=renew(row.token)))
-    return len(rows)
+    count = 0
+    for column in ENCRYPTED:
+        # Tokens are unique: each has a random part of its own.
+        for token in connection.scalars(select(column).where(column != "")).all():
+            query = update_rows(column.table).where(column == token)
+            connection.execute(query.values({column: renew(token)}))
+            count += 1
+    return count
 
 
 def put_ticket(connection: Connection, lease_id: str, token_hash: str) -> None:
