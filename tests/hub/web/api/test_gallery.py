@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from carrel.hub.controller.loop import Loop
 from carrel.hub.records.audit import AuditAction, ChangeFilter
 from carrel.hub.records.identity import Identity
 from carrel.hub.web.forms.job import PARAMETER
 
-from ...doubles import ADMIN, STRANGER, STUDENT1, TEACHER, FakeHub
+from ...doubles import ADMIN, STRANGER, STUDENT1, TEACHER, FakeHub, no_time
 from ...images import NEW, OLD, image
 from ...notebooks import notebook
 from ..fakes import API, PREFIX
@@ -130,6 +131,29 @@ def test_outputs_are_published_only_on_purpose(site: Site, made: str) -> None:
     refused = site.api(STUDENT1).post(f"{API}/gallery", json=body)
     assert refused.status_code == 409
     assert "has not ended" in refused.json()["detail"]
+
+
+def test_ticked_outputs_are_those_of_the_run_and_not_part_of_a_fork(site: Site) -> None:
+    request = submit(site)
+    loop = Loop(site.context, node="local", decision_clock=no_time)
+    loop.cycle()
+    assert loop.wait_for_actions(60)
+    loop.close()
+    folder = site.context.files.attempt_folder(request, 1)
+    (folder / "output.ipynb").write_text(with_output("result 7"))
+    assert site.api(STUDENT1).delete(f"{API}/requests/{request}").status_code == 200
+    stopping = Loop(site.context, node="local", decision_clock=no_time)
+    stopping.cycle()
+    assert stopping.wait_for_actions(60)
+    stopping.cycle()
+    assert stopping.wait_for_actions(60)
+    stopping.close()
+
+    item = publish(site, request, outputs=True)["id"]
+    assert "result 7" in site.api(TEACHER).get(f"{API}/gallery/{item}/output").text
+    assert "result 7" not in site.api(TEACHER).get(f"{API}/gallery/{item}/notebook").text
+    fork = site.api(TEACHER).post(f"{API}/gallery/{item}/fork", json={}).json()
+    assert fork["shown"]["jobs"][0]["output"] == ""
 
 
 def test_a_new_version_keeps_the_old_one(site: Site, made: str) -> None:
