@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 from pathlib import Path
 
 from carrel.hub.attempts.spec import PROVENANCE
+from carrel.hub.provenance.notebook_hash import source_hash
 from carrel.hub.provenance.receipt import ReportedOut
+from carrel.hub.receipts.reruns import submitted
 
 from ...attempts import wait_for_end
 from ...conftest import Desk
-from ...notebooks import notebook
+from ...notebooks import notebook, printed, read
 
 
 def reported(folder: Path) -> ReportedOut:
@@ -51,3 +54,18 @@ def test_a_notebook_that_fails_reports_what_it_has_read(desk: Desk) -> None:
     found = reported(order.folder)
     assert [each.path for each in found.inputs.files] == ["home/lr.txt"]
     assert found.git is None
+
+
+def test_an_executed_notebook_runs_again_as_it_was_submitted_with_the_same_numbers(
+    desk: Desk,
+) -> None:
+    draw = "import random\nrandom.seed(seed)\nprint(random.random())"
+    first = desk.order(notebook(draw, parameters="seed = 1"), parameters={"seed": 7})
+    assert wait_for_end(desk, first, desk.backend.start(first)) == 0
+    executed = json.loads((first.folder / "output.ipynb").read_text())
+    before = json.loads(first.input_path.read_text())
+    assert source_hash(executed) == source_hash(before)
+    again = desk.order(json.dumps(submitted(executed)), parameters={"seed": 7})
+    assert wait_for_end(desk, again, desk.backend.start(again)) == 0
+    results = [printed(read(each.folder / "output.ipynb")) for each in (first, again)]
+    assert results[0] == results[1] != ""
