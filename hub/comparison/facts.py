@@ -24,7 +24,10 @@ class RunFacts:
         command: of a job that runs a command.
         outcome: how it ended; compared if both runs have one.
         parameters: by name.
-        environment: what may explain other results: image, versions, devices. By name.
+        environment: what may explain other results: image, versions, devices. By name; compared
+            if both runs have it.
+        packages: versions by name; compared if both runs have some.
+        inputs: hashes of the files that were read, by path; as for packages.
         run: what differs in every run: times, attempts. By name.
     """
 
@@ -33,6 +36,8 @@ class RunFacts:
     outcome: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
     run: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,6 +61,8 @@ def compare_facts(a: RunFacts, b: RunFacts, tolerance: Tolerance) -> list[FactOu
         for name in _names(a.parameters, b.parameters)
     ]
     found += _texts("environment", a.environment, b.environment)
+    found += _listed("Package", a.packages, b.packages)
+    found += _listed("Input", a.inputs, b.inputs)
     found += _texts("run", a.run, b.run)
     return found[:_MOST_FACTS]
 
@@ -88,9 +95,31 @@ def _texts(
             name=name,
             a=a.get(name, "")[:_LONGEST],
             b=b.get(name, "")[:_LONGEST],
-            equal=a.get(name, "") == b.get(name, ""),
+            equal=a.get(name, "") == b.get(name, "")
+            # A file does not say everything about its run.
+            or (part == "environment" and not (name in a and name in b)),
         )
         for name in _names(a, b)
+    ]
+
+
+def _listed(noun: str, a: Mapping[str, str], b: Mapping[str, str]) -> list[FactOut]:
+    """Return the entries of a long list that differ; if none does, one fact for all of them."""
+    if not a or not b:
+        return []
+    if a == b:
+        number = str(len(a))
+        return [FactOut(part="environment", name=f"{noun}s", a=number, b=number, equal=True)]
+    return [
+        FactOut(
+            part="environment",
+            name=f"{noun} {name}"[:_LONGEST],
+            a=a.get(name, "none"),
+            b=b.get(name, "none"),
+            equal=False,
+        )
+        for name in _names(a, b)
+        if a.get(name) != b.get(name)
     ]
 
 

@@ -207,6 +207,8 @@ class RequestOut(Out):
     """The program of its owner that submitted it; empty: the owner did."""
     resumes: str = ""
     """The ended job that this one goes on with."""
+    rerun_of: str = ""
+    """The job that this one repeats by its receipt."""
     after: list[str] = []
     """Jobs that it waits for, or has waited for."""
     results: list[ResultOut] = []

@@ -269,7 +269,7 @@ def build_app(
         pool=PoolQueries.of(context),
         images=ImageCatalogue.of(context),
         requests=requests,
-        comparisons=RunComparisons(requests),
+        comparisons=RunComparisons(requests, receipts),
         jobs=JobService(context),
         programs=Programs(context),
         resumption=Resumption(context),

@@ -66,5 +66,7 @@ def rerun_command(
             display.as_json(found)
         elif found.request is not None:
             click.echo(found.request.id)
+        if found.request is not None:
+            note(f"When it has ended: carrel diff {found.rerun_of} {found.request.id}")
         if waits and found.request is not None:
             sys.exit(wait_for(client, (found.request.id,), None, as_json, follow=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from ...comparison.facts import RunFacts
 from ...comparison.schemas import (
@@ -17,8 +17,9 @@ from ...comparison.schemas import (
     ToleranceIn,
 )
 from ...comparison.tolerance import Tolerance
-from ...errors import Conflict, InvalidInput, TooLarge
+from ...errors import CarrelError, Conflict, InvalidInput, TooLarge
 from ...messages import units
+from ...provenance.receipt import JobReceiptOut
 from ...records.identity import Identity
 from ...scheduling.model.text import hours
 from ...schemas import MAX_NOTEBOOK_BYTES, RequestOut
@@ -28,6 +29,13 @@ from .process import ComparingProcess
 
 _MOST_LOG: Final = 8 << 20
 """Bytes of a log that are compared."""
+
+
+class Receipts(Protocol):
+    """Receipts of ended jobs, which say more about their environment."""
+
+    def receipt(self, who: Identity | None, request_id: str) -> JobReceiptOut:
+        """Return the receipt of a job. Raises CarrelError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +52,7 @@ class RunComparisons:
     """Compares runs. Notebooks have at most 32 MiB each, and logs are compared up to 8 MiB."""
 
     requests: RequestQueries
+    receipts: Receipts | None = None
     process: ComparingProcess = field(default_factory=ComparingProcess)
 
     def compare(self, who: Identity, wanted: ComparisonIn) -> ComparisonOut:
@@ -87,10 +96,17 @@ class RunComparisons:
             return self._command(who, request)
         _, content = self.requests.output(who, request.id)
         _check_size(request.id, len(content))
-        return ComparedRun(facts=_facts(request), content=content)
+        return ComparedRun(facts=_facts(request, self._receipt(who, request)), content=content)
+
+    def _receipt(self, who: Identity, request: RequestOut) -> JobReceiptOut | None:
+        try:
+            return self.receipts.receipt(who, request.id) if self.receipts is not None else None
+        except CarrelError:  # its files were deleted, or its receipt cannot be read
+            return None
 
     def _command(self, who: Identity, request: RequestOut) -> ComparedRun:
         content, notes = b"", list[str]()
+        facts = _facts(request, self._receipt(who, request))
         while len(content) < _MOST_LOG and (
             part := self.requests.log(who, request.id, len(content))
         ):
@@ -100,7 +116,7 @@ class RunComparisons:
             notes.append(f"Of each log, the first {_MOST_LOG >> 20} MiB are compared.")
         if request.roles:
             notes.append("Of jobs of several members, the log of the first member is compared.")
-        return ComparedRun(facts=_facts(request), content=content, notes=notes)
+        return ComparedRun(facts=facts, content=content, notes=notes)
 
 
 def _check_size(name: str, size: int) -> None:
@@ -127,7 +143,7 @@ def _check_comparable(request: RequestOut) -> None:
         )
 
 
-def _facts(request: RequestOut) -> RunFacts:
+def _facts(request: RequestOut, receipt: JobReceiptOut | None) -> RunFacts:
     """Return what the service knows about a job."""
     lease = request.lease
     run = {
@@ -141,7 +157,7 @@ def _facts(request: RequestOut) -> RunFacts:
         run["Run time"] = units.duration(request.ended_at - request.started_at)
     if lease is not None:
         run["Attempts"] = str(lease.epoch)
-    environment = {"Image": request.image, "Devices": _devices(request)}
+    environment = {"Image": request.image or "none", "Devices": _devices(request)}
     return RunFacts(
         about=ComparedRunOut(
             name=request.id,
@@ -152,9 +168,40 @@ def _facts(request: RequestOut) -> RunFacts:
         command=shlex.join(request.command),
         outcome=request.state if request.command else "",
         parameters=request.parameters,
-        environment={name: value for name, value in environment.items() if value},
+        environment=environment | (_reported(receipt) if receipt is not None else {}),
+        packages=_packages(receipt),
+        inputs=_inputs(receipt),
         run=run,
     )
+
+
+def _reported(receipt: JobReceiptOut) -> dict[str, str]:
+    """Return what the runner reported of the environment: versions, drivers, commit."""
+    found: dict[str, str] = {
+        f"Device {number}": device.model
+        for number, device in enumerate(receipt.devices, 1)
+        if device.model
+    }
+    reported = receipt.reported
+    if reported is None:
+        return found
+    found |= {"Python": reported.python, "System": reported.system}
+    found |= {"Driver": ", ".join(reported.drivers), "PYTHONHASHSEED": reported.hash_seed}
+    if reported.git is not None:
+        changed = " with changes" if reported.git.differs else ""
+        found["Git commit"] = f"{reported.git.commit[:12]}{changed}"
+    return {name: value for name, value in found.items() if value}
+
+
+def _packages(receipt: JobReceiptOut | None) -> dict[str, str]:
+    found = [] if receipt is None or receipt.reported is None else receipt.reported.packages
+    return {name: version for name, _, version in (each.partition("==") for each in found)}
+
+
+def _inputs(receipt: JobReceiptOut | None) -> dict[str, str]:
+    if receipt is None or receipt.reported is None:
+        return {}
+    return {file.path: file.sha256[:12] or "not hashed" for file in receipt.reported.inputs.files}
 
 
 def _devices(request: RequestOut) -> str:

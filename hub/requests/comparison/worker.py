@@ -27,6 +27,7 @@ MEMORY_BYTES: Final = 3 << 30
 REFUSED: Final = 3
 _NICENESS: Final = 5
 _MOST_TEXT: Final = 200
+_RUNNER: Final = "carrel: "
 
 
 def main() -> int:
@@ -52,7 +53,7 @@ def compared(given: ComparisonInput) -> ComparisonOut:
     """
     order = given.order
     if order.form == "log":
-        logs = [content.decode(errors="replace") for content in (given.a, given.b)]
+        logs = [_without_end(content.decode(errors="replace")) for content in (given.a, given.b)]
         return _comparison(given, order.a, order.b).of_logs(*logs)
     a, b = (
         read_notebook(facts.about.name, content).node
@@ -69,6 +70,12 @@ def compared_cells(notebook: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         for cell in notebook["cells"]
         if INJECTED_TAG not in (cell.get("metadata", {}).get("tags") or ())
     ]
+
+
+def _without_end(log: str) -> str:
+    """Return a log without the runner's last line, which repeats the command and the result."""
+    lines = log.removesuffix("\n").split("\n")
+    return "\n".join(lines[:-1] if lines[-1].startswith(_RUNNER) else lines)
 
 
 def _comparison(given: ComparisonInput, a: RunFacts, b: RunFacts) -> Comparison:

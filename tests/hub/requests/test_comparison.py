@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from carrel.hub.comparison.facts import RunFacts
+from carrel.hub.comparison.facts import RunFacts, compare_facts
 from carrel.hub.comparison.schemas import ComparedRunOut
 from carrel.hub.comparison.tolerance import Tolerance
 from carrel.hub.errors import InvalidInput, TooLarge
@@ -59,6 +60,24 @@ def test_metadata_of_an_executed_notebook_says_how_it_ran() -> None:
         ("Language", "python 3.11.1", "python 3.12.0", False),
     ]
     assert found.summary.cells == found.summary.equal == 1  # the injected cell is no cell
+
+
+def test_packages_and_inputs_of_receipts_are_compared_entry_by_entry() -> None:
+    about = ComparedRunOut(name="a")
+    a = RunFacts(about=about, packages={"numpy": "2.0", "pip": "1"}, inputs={"home/a.csv": "11"})
+    b = RunFacts(about=about, packages={"numpy": "2.1", "pip": "1"}, inputs={"home/a.csv": "11"})
+    found = compare_facts(a, b, Tolerance())
+    assert [(fact.name, fact.a, fact.b, fact.equal) for fact in found] == [
+        ("Package numpy", "2.0", "2.1", False),
+        ("Inputs", "1", "1", True),
+    ]
+    assert compare_facts(a, RunFacts(about=about), Tolerance()) == []  # a file says nothing
+
+
+def test_the_last_line_of_the_runner_is_not_compared() -> None:
+    given = _given(b"loss 1\ncarrel: `a` ran\n", b"loss 1.0\ncarrel: `b` ran\n")
+    found = compared(replace(given, order=replace(given.order, form="log")))
+    assert found.equal
 
 
 def test_a_comparison_that_takes_too_long_is_ended() -> None:
