@@ -72,6 +72,7 @@ class DescribedJob:
         retries: after lost processes and transient errors; None for Carrel's default.
         prologue: lines of bash that set the variables of the other platform; empty for none.
         needs_files: whether the file comes with a folder of files that its command needs.
+        secrets: names of secrets that its commands read from variables of the same name.
     """
 
     format: JobFileFormat
@@ -82,6 +83,7 @@ class DescribedJob:
     priority: str = "normal"
     prologue: str = ""
     needs_files: bool = False
+    secrets: tuple[str, ...] = ()
     not_kept: tuple[NotKept, ...] = field(default=())
 
 

@@ -26,6 +26,8 @@ def job_fields(file: str, job: DescribedJob) -> dict[str, object]:
         fields["retries"] = job.retries
     if job.priority != "normal":
         fields["priority"] = job.priority
+    if job.secrets:
+        fields["secrets"] = [f"{name}:env" for name in job.secrets]
     memory = memory_bytes(job)
     if memory:
         fields["memory_bytes"] = memory

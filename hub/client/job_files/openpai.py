@@ -24,6 +24,7 @@ from .description import (
 from .field_reader import FieldReader
 from .openpai_prerequisites import Deployment, prerequisites_of
 from .openpai_task_roles import TaskRoles
+from .openpai_templates import secret_variable
 from .openpai_variables import TaskRoleNames
 from .yaml_source import YamlNode, YamlScalar
 
@@ -63,6 +64,13 @@ def read(file: str, node: YamlNode) -> DescribedJob:
     priority, lost = _extras(job)
     dropped += lost
     dropped += _secrets(job, found)
+    named = job.mapping("secrets")
+    scripts = [role.script for role in found]
+    used = [
+        name
+        for name in (() if named is None else named.node.values)
+        if any(secret_variable(name) in script for script in scripts)
+    ]
     dropped += job.rest()
     return DescribedJob(
         format=JobFileFormat.OPENPAI,
@@ -72,6 +80,7 @@ def read(file: str, node: YamlNode) -> DescribedJob:
         retries=retries,
         priority=priority,
         prologue=_prologue(name, found),
+        secrets=tuple(used),
         not_kept=tuple(sorted(dropped, key=lambda each: each.line)),
     )
 
@@ -147,7 +156,7 @@ def _extras(job: FieldReader) -> tuple[str, list[NotKept]]:
 
 
 def _secrets(job: FieldReader, roles: tuple[DescribedRole, ...]) -> Iterator[NotKept]:
-    """Yield that secrets are not kept, and which parameters look like one.
+    """Yield what becomes of secrets, and which parameters look like one.
 
     Raises:
         MalformedJobFile: the value of a secret is in a command in clear.
@@ -155,7 +164,13 @@ def _secrets(job: FieldReader, roles: tuple[DescribedRole, ...]) -> Iterator[Not
     secrets = job.mapping("secrets")
     for key, value in {} if secrets is None else secrets.node.values.items():
         assert secrets is not None
-        yield secrets.not_kept(key, "Carrel has no secrets; its value is not stored or sent.")
+        used = any(secret_variable(key) in role.script for role in roles)
+        reason = (
+            f"It becomes your secret {key[:80]}, which `carrel secret set {key[:80]}` sets."
+            if used
+            else "No command uses it."
+        )
+        yield secrets.not_kept(key, f"{reason} Its value here is not stored or sent.")
         text = value.text if isinstance(value, YamlScalar) else ""
         if len(text) >= _SHORTEST_SECRET and any(text in role.script for role in roles):
             raise secrets.error(
@@ -167,5 +182,7 @@ def _secrets(job: FieldReader, roles: tuple[DescribedRole, ...]) -> Iterator[Not
         assert parameters is not None
         if _SENSITIVE.search(key):
             yield parameters.not_kept(
-                key, "It looks like a secret, and is in clear in the commands that use it."
+                key,
+                "It looks like a secret, and is in clear in the commands that use it: "
+                "`carrel secret` keeps it out of them.",
             )

@@ -35,6 +35,7 @@ class TaskRoles:
         self.prerequisites = prerequisites
         self.around = around
         self.parameters = job.get("parameters")
+        self.secrets = job.get("secrets")
         self.dropped: list[NotKept] = []
         self.policies: list[CompletionPolicy] = []
         self.must_succeed: tuple[str, ...] = ()
@@ -143,6 +144,8 @@ class TaskRoles:
             found = self._prerequisite(role, kind, kind)
             if found is not None:
                 values[kind] = found.node
+        if self.secrets is not None:
+            values["secrets"] = self.secrets
         scope = TemplateScope(file=self.file, role=own, values=values)
         commands = (
             *self.around.before.get(own, ()),

@@ -23,6 +23,14 @@ _ACCEPTED: Final = (
 )
 
 
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+def secret_variable(name: str) -> str:
+    """Return how commands of the shell read a secret of this name."""
+    return f"${{{name}}}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateScope:
     """The values that the commands of one task role may name.
@@ -40,7 +48,7 @@ class TemplateScope:
         """Return a command with its templates filled in.
 
         Raises:
-            MalformedJobFile: a template is unknown, has no value, or names a secret.
+            MalformedJobFile: a template is unknown, or has no value.
         """
 
         def value(match: re.Match[str]) -> str:
@@ -54,10 +62,7 @@ class TemplateScope:
     def _value(self, reference: str, line: int) -> str:
         match = _REFERENCE.fullmatch(reference)
         if match and match.group(1) == "secrets":
-            raise self._error(
-                line, f"The commands need the secret {reference[:80]}, and Carrel has no secrets",
-                "Let the command read it from a file in your home.",
-            )  # fmt: skip
+            return self._secret(match.group(2).removeprefix("."), line)
         if match is None or match.group(1) not in SCOPES:
             raise self._error(line, f"The template {reference[:80]!r} is not known", _ACCEPTED)
         node: YamlNode | None = self.values.get(match.group(1))
@@ -71,6 +76,20 @@ class TemplateScope:
         if not isinstance(node, YamlScalar) or node.is_null:
             raise self._error(line, f"{reference[:80]} has no value", self._known(match.group(1)))
         return node.text
+
+    def _secret(self, name: str, line: int) -> str:
+        """Return the variable of the shell that has the value of a secret of the file."""
+        node = self.values.get("secrets")
+        if not isinstance(node, YamlMapping) or name not in node.values:
+            raise self._error(
+                line, f"$secrets.{name[:80]} is not in the file", "Name it in secrets."
+            )
+        if not _VARIABLE.fullmatch(name):
+            raise self._error(
+                line, f"The name {name[:80]!r} of a secret is not accepted here",
+                "Letters, digits and _, no digit first, such as HF_TOKEN.",
+            )  # fmt: skip
+        return secret_variable(name)
 
     def _known(self, scope: str) -> str:
         node = self.values.get(scope)

@@ -56,3 +56,15 @@ def test_a_prologue_has_the_names_and_ports_of_the_file() -> None:
         ("Worker", 2, (("sync", 2),)),
         ("ps_server", 1, ()),
     ]
+
+
+def test_a_secret_that_a_command_names_becomes_one_of_the_site() -> None:
+    text = (FOLDER / "two_roles.yaml").read_text()
+    used = text.replace("commands:\n", "commands:\n      - login <% $secrets.docker %>\n", 1)
+    assert used != text
+    job = reader.read("job.yaml", used.encode(), JobFileFormat.OPENPAI)
+    assert job.secrets == ("docker",)
+    assert job_fields("job.yaml", job)["secrets"] == ["docker:env"]
+    assert "login ${docker}" in "".join(role.script for role in job.roles)
+    assert any("carrel secret set docker" in each.reason for each in job.not_kept)
+    assert "correct horse" not in repr(job)

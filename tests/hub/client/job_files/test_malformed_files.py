@@ -123,10 +123,9 @@ CASES = {
         changed("python train.py", "python <% $parameters.lr"), 11, "A template has no end."
     ),
     "secret": (
-        changed("python train.py", "login <% $secrets.token %>")
-        + "secrets: {token: correct horse}\n",
+        changed("python train.py", "login <% $secrets.token %>") + "secrets: {other: x}\n",
         11,
-        "The commands need the secret $secrets.token, and Carrel has no secrets.",
+        "Task role worker: $secrets.token is not in the file. Name it in secrets.",
     ),
     "secret in clear": (
         changed("python train.py", "login 'correct horse'")
