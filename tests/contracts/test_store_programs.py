@@ -10,6 +10,7 @@ from carrel.hub.errors import Conflict, Forbidden, NotFound, OverMaximum
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.identity import Program, ProgramCharge, ProgramUsage
 from carrel.hub.records.requests import JobSpec, RequestFilter
+from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.transitions import lifecycle
 
@@ -91,3 +92,16 @@ def test_a_job_is_approved_once(store: Store) -> None:
     assert not store.approve_job("j-a", now=4.0)
     assert not store.approve_job("j-b", now=4.0)
     assert [each.waits for each in store.program_jobs()] == [False, False]
+
+
+def test_a_running_job_counts_with_its_time_limit_and_an_ended_one_with_its_charge(
+    store: Store,
+) -> None:
+    submit(store, "a", 60)
+    start = Start(request_id="j-a", devices=(store.devices()[0].id,))
+    (lease,) = store.grant([start], now=3.0, lease_seconds=100.0)
+    assert usage(store, 13.0) == ProgramUsage(used=10.0, committed=60.0, jobs=1, live=1)
+    store.renew({lease.id: 8.0}, until=100.0)
+    store.charge([lease.id], now=8.0)
+    assert store.charged(["j-a"]) == {"j-a": 5.0}
+    assert usage(store, 13.0) == ProgramUsage(used=10.0, committed=60.0, jobs=1, live=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, Row, bindparam, case, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from ...errors import Conflict, Forbidden, NotFound, OverMaximum
 from ...records.audit import AuditAction, AuditEntry
@@ -129,53 +129,45 @@ def charge(connection: Connection, request_id: str, charged: ProgramCharge, now:
 
 
 def usage(connection: Connection, program_id: str, now: float) -> ProgramUsage:
-    jobs = connection.execute(_JOBS, {"program": program_id}).all()
-    charges = {row.id: row for row in connection.execute(_CHARGES, {"program": program_id})}
-    unpaid = {row.id: row for row in connection.execute(_UNPAID, {"program": program_id})}
-    used = committed = 0.0
-    for job in jobs:
-        charged = charges[job.id].total if job.id in charges else 0.0
-        used += charged
-        if job.ended:
-            committed += charged
-        else:
-            # Its time limit covers the attempt that runs.
-            closed = charges[job.id].closed if job.id in charges else 0.0
-            committed += closed + job.devices * job.seconds
-        if job.id in unpaid:
-            used += unpaid[job.id].devices * max(0.0, now - unpaid[job.id].charged_until)
-    live = sum(not job.ended for job in jobs)
-    return ProgramUsage(used=used, committed=committed, jobs=len(jobs), live=live)
+    program = {"program": program_id}
+    charged = connection.scalar(_CHARGED, program) or 0.0
+    used = committed = charged
+    live = connection.execute(_LIVE_JOBS, program).all()
+    for job in live:
+        # The time limit covers the attempt that runs, and replaces what it was charged so far.
+        running = connection.execute(_RUNNING, {"request": job.id}).first()
+        committed += job.devices * job.seconds
+        if running is not None:
+            committed -= running.charged or 0.0
+            used += running.devices * max(0.0, now - running.charged_until)
+    jobs = connection.scalar(_COUNT, program) or 0
+    return ProgramUsage(used=used, committed=committed, jobs=jobs, live=len(live))
 
 
 _OF_PROGRAM = program_jobs.c.program == bindparam("program")
-_JOBS = (
-    select(requests.c.id, requests.c.devices, requests.c.seconds)
-    .add_columns(requests.c.ended_at.is_not(None).label("ended"))
-    .join_from(program_jobs, requests, requests.c.id == program_jobs.c.request_id)
-    .where(_OF_PROGRAM)
-)
-_CHARGES = (
-    select(ledger.c.request_id.label("id"), func.sum(ledger.c.device_seconds).label("total"))
-    .add_columns(
-        func.sum(
-            case((leases.c.released_at.is_not(None), ledger.c.device_seconds), else_=0.0)
-        ).label("closed")
-    )
+_COUNT = select(func.count()).select_from(program_jobs).where(_OF_PROGRAM)
+_CHARGED = (
+    select(func.sum(ledger.c.device_seconds))
     .join_from(program_jobs, ledger, ledger.c.request_id == program_jobs.c.request_id)
-    .join(leases, leases.c.id == ledger.c.lease_id)
     .where(_OF_PROGRAM)
-    .group_by(ledger.c.request_id)
 )
-# What runs and is not in the ledger yet.
-_UNPAID = (
-    select(leases.c.request_id.label("id"), leases.c.charged_until)
-    .add_columns(func.count(lease_devices.c.device_id).label("devices"))
-    .join_from(program_jobs, leases, leases.c.request_id == program_jobs.c.request_id)
-    .join(lease_devices, lease_devices.c.lease_id == leases.c.id)
-    .where(_OF_PROGRAM, leases.c.released_at.is_(None))
-    .group_by(leases.c.id, leases.c.request_id, leases.c.charged_until)
+_LIVE_JOBS = (
+    select(requests.c.id, requests.c.devices, requests.c.seconds)
+    .join_from(requests, program_jobs, program_jobs.c.request_id == requests.c.id)
+    .where(_OF_PROGRAM, requests.c.ended_at.is_(None))
 )
+# The lease of a job that is not released, what it was charged, and since when it was not.
+_RUNNING = select(
+    leases.c.charged_until,
+    select(func.count())
+    .where(lease_devices.c.lease_id == leases.c.id)
+    .scalar_subquery()
+    .label("devices"),
+    select(func.sum(ledger.c.device_seconds))
+    .where(ledger.c.lease_id == leases.c.id)
+    .scalar_subquery()
+    .label("charged"),
+).where(leases.c.request_id == bindparam("request"), leases.c.released_at.is_(None))
 _LIVE = (
     select(programs, program_jobs.c.request_id, _WAITS.label("waits"), requests.c.submitted_at)
     .join_from(requests, program_jobs, program_jobs.c.request_id == requests.c.id)
