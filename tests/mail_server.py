@@ -93,6 +93,9 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     mail: MailServer
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Stay silent about a client that closes its connection before the greeting."""
+
 
 @contextmanager
 def mail_server() -> Iterator[MailServer]:

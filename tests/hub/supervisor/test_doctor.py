@@ -17,6 +17,8 @@ from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import Unavailable
 from carrel.hub.records.diagnostics import Finding, Severity
 
+from ...mail_server import mail_server
+
 
 @pytest.fixture
 def state(tmp_path: Path) -> StateFolder:
@@ -124,3 +126,18 @@ def test_an_https_address_that_does_not_answer_is_reported(state: StateFolder) -
     found = about(state, "certificate", "--url", f"https://127.0.0.1:{port}")
     assert found["verdict"] == "missing"
     assert "does not answer on port" in found["what"]
+
+
+def test_a_mail_server_is_reported_while_it_answers_and_when_it_does_not(
+    state: StateFolder,
+) -> None:
+    state.root.mkdir()
+    keys = 'smtp = "127.0.0.1"\nsender = "carrel@example.edu"\nown_address = "{user}@example.edu"\n'
+    with mail_server() as mail:
+        text = f"[notifications]\nsmtp_port = {mail.port}\n{keys}"
+        state.site_file.write_text(text, encoding="utf-8")
+        assert about(state, "mail server")["verdict"] == Severity.FINE
+    found = about(state, "mail server")
+    assert found["verdict"] == Severity.MISSING
+    assert f"port {mail.port}, cannot be used" in found["what"]
+    assert "smtp_port below [notifications]" in found["mend"]
