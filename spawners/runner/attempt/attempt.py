@@ -119,13 +119,17 @@ class Attempt(ABC):
                 self._kill_all()
 
     def observe(self, working_folder: Path) -> None:
-        """Begin to observe what the job reads; called before it starts."""
+        """Begin to observe what the job reads; called before it starts.
+
+        The job does not depend on it: what cannot be observed is missing in the receipt.
+        """
         home = Path(self.order.home)
         roots = {"work": self.folder / WORK} if self.order.archive_path else {"home": home}
         if course := os.environ.get(COURSE_DATA):
             roots["course"] = Path(course)
-        self._git = environment.git_state(working_folder, home.resolve())
-        self._inputs = ObservedInputs(roots, working_folder)
+        with suppress(OSError, RuntimeError):
+            self._git = environment.git_state(working_folder, home.resolve())
+            self._inputs = ObservedInputs(roots, working_folder)
 
     def write_provenance(self) -> None:
         """Write what the runner knows for the receipt; called when all processes have ended."""

@@ -79,7 +79,7 @@ class ObservedInputs:
         while self._descriptor >= 0:
             try:
                 events = os.read(self._descriptor, _BUFFER)
-            except (BlockingIOError, InterruptedError):
+            except OSError:  # usually: there is no further event
                 return
             at = 0
             while at < len(events):
