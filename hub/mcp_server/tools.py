@@ -64,7 +64,8 @@ class Tools:
             list[str] | None, Field(max_length=256, description="Program and arguments.")
         ] = None,
         notebook: Annotated[
-            str | None,
+            # The library parses text that is JSON, whatever the client sent.
+            str | dict[str, Any] | None,
             Field(description="Instead of a command: the text of an .ipynb file or of a script."),
         ] = None,
         notebook_name: Annotated[
@@ -115,7 +116,8 @@ class Tools:
             if model:
                 given["model"] = model
             if notebook is not None:
-                given["notebook"] = {"name": notebook_name, "content": notebook}
+                text = notebook if isinstance(notebook, str) else json.dumps(notebook)
+                given["notebook"] = {"name": notebook_name, "content": text}
                 given["parameters"] = parameters or {}
             body = JobIn.model_validate({name: value for name, value in given.items() if value})
             cost = await self.client.dry_run(body)

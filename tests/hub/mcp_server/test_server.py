@@ -32,6 +32,7 @@ from carrel.hub.web.app import Server
 from ...fake_service import eventually
 from ...ports import free_port
 from ..doubles import STUDENT1
+from ..notebooks import notebook
 from ..requests.samples import job
 from ..web.fakes import API
 from ..web.site import Site, site
@@ -108,6 +109,10 @@ def test_a_session_over_stdio_stays_within_its_budget(program: Program) -> None:
 
             quote = await call(client, "quote", group="cs101", devices=1, minutes=30)
             assert (quote["within_budget"], quote["needs_approval"]) == (True, False)
+            # The text of a notebook is JSON, which the library parses unasked.
+            sent = {"command": [], "notebook": notebook("print(1)")}
+            dry = await call(client, "submit", **SMALL | sent, dry_run=True)
+            assert dry["cost"]["device_seconds"] == 1800
             dry = await call(client, "submit", **SMALL, dry_run=True)
             assert (dry["submitted"], dry["cost"]["device_seconds"]) == (False, 1800)
             made = await call(client, "submit", **SMALL)
