@@ -59,6 +59,10 @@ from .secrets.cipher import Cipher
 from .store import SqlStore, open_store
 from .supervisor import doctor
 from .supervisor.doctor_run import DoctorRun
+from .transparency.background import LogPublisher
+from .transparency.log_store import SqlLogStore
+from .transparency.publication import PublicationPlace
+from .transparency.service import TransparencyLog
 from .web.app import Server, build_app
 from .web.security.hub_oauth import HubSignIn
 from .web.security.signer import Signer
@@ -133,6 +137,11 @@ def serve(state: StateFolder, settings: Settings) -> None:
     )
 
     backups = BackgroundBackups(state, settings, store, clock)
+    proved = TransparencyLog(
+        SqlLogStore(store.transactions), context.signing_key, settings.public_service_url, clock
+    )
+    place = PublicationPlace(file=settings.log_heads_file, command=settings.log_heads_command)
+    publisher = LogPublisher(proved, place, settings.log_head_seconds)
     notifications, background = build_notifications(
         context,
         store,
@@ -147,6 +156,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         cycling = asyncio.create_task(loop.run())
         threading.Thread(target=backups.remove_interrupted, daemon=True).start()
         background.start()
+        threading.Thread(target=publisher.run, args=(stopping,), name="log", daemon=True).start()
         if settings.demo:
             threading.Thread(target=prepare_demo, args=(courses, stopping), daemon=True).start()
         try:
@@ -172,6 +182,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         checks={"store": store.check, "hub": hub.check},
         doctor=DoctorRun(partial(doctor.findings, state, settings), clock),
         backups=backups,
+        log=proved,
         courses=courses,
         notifications=notifications,
     )

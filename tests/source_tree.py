@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pure decisions", ("hub.scheduling", "hub.schemas", "images")),
     ("stored values", ("hub.records",)),
     ("signed documents", ("hub.provenance",)),
-    ("transitions, comparison", ("hub.comparison", "hub.transitions")),
+    ("transitions, comparison", ("hub.comparison", "hub.proofs", "hub.transitions")),
     ("protocols and messages", ("hub.interfaces", "hub.messages")),
     ("ground", ("hub.accounts", "hub.files", "hub.runtime", "hub.simulation")),
     ("one installation", ("hub.attempts", "hub.client", "hub.config", "hub.groups")),
@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("admission", ("hub.admission", "hub.programs", "hub.secrets")),
     ("sweeps", ("hub.notifications", "hub.sweeps")),
     ("requests", ("hub.requests", "hub.results", "courses")),
-    ("receipts", ("hub.receipts",)),
+    ("receipts", ("hub.receipts", "hub.transparency")),
     ("gallery", ("hub.gallery",)),
     ("sessions", ("hub.sessions", "hub.workflows", "hub.supervisor", "hub.demo", "extensions")),
     (

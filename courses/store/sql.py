@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, s
 
 from ...hub.records.audit import AuditEntry
 from ...hub.store.sql.marks_and_audit import record_change
+from ...hub.store.sql.merkle_log.queue import queue_line
 from ...hub.store.sql.pool import group
 from ...hub.store.sql.tables import courses as tables_courses
 from ...hub.store.sql.transactions import Transactions
@@ -177,6 +178,7 @@ class SqlCourseStore:
             }
             table = tables_courses.submissions
             row = connection.execute(insert(table).values(values).returning(*table.c)).one()
+            queue_line(connection, table.name, (row.id,))
             return rows.submission(row)
 
         return self._write(work)
@@ -241,7 +243,10 @@ class SqlCourseStore:
         def work(connection: Connection) -> bool:
             if verdict.submission not in _run(connection, verdict.request).submissions:
                 raise no_submission(verdict.submission)
-            return insert_new(connection, table, asdict(verdict))
+            added = insert_new(connection, table, asdict(verdict))
+            if added:
+                queue_line(connection, table.name, (verdict.request, verdict.submission))
+            return added
 
         return self._write(work)
 
@@ -260,7 +265,9 @@ class SqlCourseStore:
     def put_feedback(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             _submission(connection, feedback.submission)
-            put_row(connection, tables_courses.feedback, rows.feedback_data(feedback), "submission")
+            table = tables_courses.feedback
+            put_row(connection, table, rows.feedback_data(feedback), "submission")
+            queue_line(connection, table.name, (feedback.submission,))
             record_change(connection, change)
 
         self._write(work)

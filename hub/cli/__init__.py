@@ -99,7 +99,9 @@ ENTRIES = {
     "approve": CommandEntry(module=_CLIENT, help="Approve jobs that your programs submitted."),
     "mcp": CommandEntry(module=_CLIENT, help="Serve the Model Context Protocol, for agents."),
     "audit": CommandEntry(
-        module=_CLIENT, help="Show the audit log (administrators).", administrators=True
+        module=_CLIENT,
+        help="Show the audit log; verify the log that can be proved.",
+        administrators=True,
     ),
     "up": CommandEntry(
         module=".admin.up",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import get_args
 
 import click
@@ -15,6 +16,7 @@ from ..schemas import BudgetOut, UsageReport, UsedBy, parsers
 from ..schemas.usage import HistoryOut
 from .common import display
 from .common.client_command import ClientCommand, json_option, site_option
+from .common.proof_file import write_proof
 
 _DAY = 86400
 
@@ -37,6 +39,12 @@ _DAY = 86400
 )
 @click.option("--mine", is_flag=True, help="Only your usage, also with --group.")
 @click.option("--ledger", is_flag=True, help="Include the newest ledger entries.")
+@click.option(
+    "--proof",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a proof of your own ledger entries, for `carrel verify`.",
+)
 @json_option
 @site_option
 def usage_command(
@@ -48,6 +56,7 @@ def usage_command(
     everybody: bool,
     mine: bool,
     ledger: bool,
+    proof: Path | None,
     as_json: bool,
     site: str | None,
 ) -> None:
@@ -69,14 +78,21 @@ def usage_command(
       carrel usage --by model --everybody
       carrel usage --by group --everybody
       carrel usage --by term --group cs101
+      carrel usage --since 2026-10-01 --proof usage.json
     """
     if everybody and mine:
         raise click.UsageError("Use either --everybody or --mine.")
+    first = None if since is None else parsers.day(since)
+    last = None if until is None else parsers.day(until) + _DAY
     with Client.from_environment(site) as client:
+        if proof is not None:
+            document = client.usage_proof(group=group, since=first, until=last)
+            write_proof(proof, document, as_json=as_json)
+            return
         found = client.usage(
             group=group,
-            since=None if since is None else parsers.day(since),
-            until=None if until is None else parsers.day(until) + _DAY,
+            since=first,
+            until=last,
             by=by,
             mine=True if mine else False if everybody else None,
         )

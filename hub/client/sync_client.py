@@ -124,6 +124,7 @@ class Client:
     queue = _blocking(AsyncClient.queue)
     why = _blocking(AsyncClient.why)
     usage = _blocking(AsyncClient.usage)
+    usage_proof = _blocking(AsyncClient.usage_proof)
     history = _blocking(AsyncClient.history)
 
     submit = _blocking(AsyncClient.submit)
@@ -199,6 +200,7 @@ class Client:
     grade = _blocking(AsyncClient.grade)
     grades = _blocking(AsyncClient.grades)
     release_feedback = _blocking(AsyncClient.release_feedback)
+    coursework_proof = _blocking(AsyncClient.coursework_proof)
     my_grade = _blocking(AsyncClient.my_grade)
     check = _blocking(AsyncClient.check)
     checks = _blocking(AsyncClient.checks)

@@ -36,6 +36,7 @@ IDLE_COUNTDOWN_SECONDS = 600.0
 USE_HALF_LIFE_SECONDS = 7 * 86400.0
 PREEMPTION_GRACE_SECONDS = 120.0
 CALLS_PER_SECOND = 20.0
+LOG_HEAD_SECONDS = 3600.0
 LOCALHOST = "127.0.0.1"
 CONTACT = (
     "No account, or forgotten your password? Ask the administrator of this site, or your teacher."
@@ -86,6 +87,11 @@ class Settings:
             shows where to find the sample passwords instead.
         backup_folder: the folder in which the page *Backup* creates backups; empty: beside the
             state folder, as `STATE.backups`.
+        log_head_seconds: the time between two heads of the log that can be proved, in seconds.
+        log_heads_file: a file outside the state folder to which each head is appended as a line of
+            JSON; empty for none.
+        log_heads_command: a command that reads each head as a line of JSON, such as a script that
+            commits it to a git remote or mails it; empty for none.
         log: the format of the service's log, `text` or `json`; overridden by CARREL_LOG.
     """
 
@@ -108,6 +114,9 @@ class Settings:
     calls_per_second: float = CALLS_PER_SECOND
     contact: str = CONTACT
     backup_folder: str = ""
+    log_head_seconds: float = LOG_HEAD_SECONDS
+    log_heads_file: str = ""
+    log_heads_command: str = ""
     log: str = "text"
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from graphlib import TopologicalSorter
 from itertools import count
 
 from ...courses.model.interfaces import Blobs
@@ -114,7 +113,8 @@ class Publication:
                 field="pipeline",
             )
         access = RequestAccess(self.context.store)
-        return _ordered([access.owned(who, job.id) for job in found.jobs])
+        # In the order of submission, in which each job follows those that it waits for.
+        return [access.owned(who, job.id) for job in found.jobs]
 
     def _published(
         self, record: RequestRecord, name: str, places: Mapping[str, int], with_outputs: bool
@@ -188,28 +188,12 @@ class Publication:
         )
 
 
-def _ordered(records: list[RequestRecord]) -> list[RequestRecord]:
-    """Return jobs so that each follows those that it waits for, and else as they were submitted.
-
-    Several jobs may have been submitted at the same moment.
-    """
-    by_id = {record.id: record for record in records}
-    graph: TopologicalSorter[str] = TopologicalSorter()
-    for record in records:
-        waits = record.job.after if record.job is not None else ()
-        graph.add(record.id, *(d.job for d in map(Dependency.parse, waits) if d.job in by_id))
-    return [by_id[name] for name in graph.static_order()]
-
-
 def _left_out(job: JobIn, home: str) -> Iterator[str]:
-    """Say what a job used that is not copied."""
+    """Say which files of a job are not copied."""
     if job.archive:
         yield "It ran in a folder of uploaded files, which are not copied."
     if job.workdir:
         yield f"It ran in the folder {job.workdir} of {home}, which is not copied."
-    if job.secrets:
-        names = ", ".join(sorted({each.partition(":")[0] for each in job.secrets}))
-        yield f"It used the secrets {names}: give your own to a run that needs them."
     if job.continuation:
         yield "It went on from the variables of a session, which are not copied."
 

@@ -25,6 +25,7 @@ class AuditAction(StrEnum):
     UNANNOUNCE = "unannounce"
     PASSWORD_LINK = "password link"  # noqa: S105  # the name of an action
     BACKUP = "backup"
+    LOG_VERIFY = "log verify"
     TERM_SET = "term set"
     TERM_REMOVE = "term remove"
     RESERVE = "reserve"

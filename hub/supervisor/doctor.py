@@ -24,7 +24,7 @@ from ..config.state_folder import StateFolder
 from ..errors import CarrelError, ImageFailed
 from ..messages import units
 from ..records.diagnostics import Finding, Severity
-from . import lock, tcp_ports
+from . import lock, log_heads, tcp_ports
 
 _GIB: Final = 1 << 30
 _FEW_BYTES: Final = 5 * _GIB
@@ -46,6 +46,8 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
     yield _clock()
     yield from _ports(state, settings)
     yield _address(settings, url)
+    if state.database.exists():
+        yield log_heads.finding(state, settings)
     yield from _mail_server(state)
     if settings.engine is EngineKind.DOCKER:
         yield _builder()

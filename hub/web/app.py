@@ -55,6 +55,7 @@ from ..sessions.activity import SessionActivity
 from ..sessions.held import HeldSessions
 from ..sessions.lifecycle import SessionLifecycle
 from ..supervisor.doctor_run import DoctorRun
+from ..transparency.service import TransparencyLog
 from ..usage.budgets import BudgetQueries
 from ..usage.reports import UsageReports
 from ..workflows.schedules import ScheduleService
@@ -214,6 +215,7 @@ def build_app(
     checks: Mapping[str, Check] | None = None,
     doctor: DoctorRun | None = None,
     backups: Backups | None = None,
+    log: TransparencyLog | None = None,
     notifications: NotificationService | None = None,
 ) -> FastAPI:
     """Build the web application of the service.
@@ -230,6 +232,7 @@ def build_app(
         checks: further checks of ``/readyz``.
         doctor: the checks of ``carrel doctor``, for administrators to run.
         backups: backups that administrators may start.
+        log: the log that can be proved.
         notifications: channels of users, and test messages.
     """
 
@@ -296,7 +299,7 @@ def build_app(
         administration=Administration(context, accounts),
         courses=courses,
         group_choices=GroupChoiceCache(membership, clock),
-        metrics=Metrics(context, loop_metrics, streams, notifications),
+        metrics=Metrics(context, loop_metrics, streams, notifications, log),
         readiness=Readiness({"loop": partial(check_loop, loop_metrics), **(checks or {})}),
         caller_access=CallerAccess(
             auth,
@@ -319,6 +322,7 @@ def build_app(
         ),
         doctor=doctor,
         backups=backups,
+        log=log,
         notifications=notifications,
         settings=settings,
         templates=_templates(),

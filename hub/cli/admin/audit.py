@@ -11,9 +11,14 @@ from ...messages import audit_log as audit_messages
 from ...schemas.admin import ChangeOut
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
+from ..receipts.audit_verify import verify_command
 
 
-@click.command("audit", cls=ClientCommand)
+class AuditCommand(ClientCommand, click.Group):
+    """The listing, which is the default, and the commands below it."""
+
+
+@click.group("audit", cls=AuditCommand, invoke_without_command=True)
 @click.option("--who", default="", metavar="NAME", help="Only changes by this user.")
 @click.option("--action", default="", metavar="WHAT", help="Only this action, such as 'group set'.")
 @click.option("--target", default="", metavar="NAME", help="Only changes of this group, user, …")
@@ -27,8 +32,16 @@ from ..common.client_command import ClientCommand, json_option, site_option
 )
 @json_option
 @site_option
+@click.pass_context
 def audit_command(
-    *, who: str, action: str, target: str, limit: int, as_json: bool, site: str | None
+    context: click.Context,
+    *,
+    who: str,
+    action: str,
+    target: str,
+    limit: int,
+    as_json: bool,
+    site: str | None,
 ) -> None:
     """Show changes of groups, teachers, users, devices and requests of other users.
 
@@ -39,7 +52,10 @@ def audit_command(
     Examples:
       carrel audit
       carrel audit --target cs101 --action 'group set'
+      carrel audit verify
     """
+    if context.invoked_subcommand is not None:
+        return
     with Client.from_environment(site) as client:
         found = client.audit(who=who, action=action, target=target, limit=limit)
     if as_json:
@@ -68,3 +84,6 @@ def _difference(change: ChangeOut, now: float) -> str:
         change.before, change.after, lambda at: display.local_time(at, now)
     )
     return ", ".join(f"{name}: {' -> '.join(sides)}" for name, sides in found)
+
+
+audit_command.add_command(verify_command)

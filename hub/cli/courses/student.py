@@ -15,6 +15,7 @@ from ...schemas.courses import AssignmentOut, ReceiptOut, SubmitIn
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.notes import confirmed, note
+from ..common.proof_file import write_proof
 from ..common.terminal import plain
 from .selection import assignment_argument, course_option, due_text, working
 
@@ -204,4 +205,37 @@ def receipts_command(
     )
 
 
-STUDENTS_COMMANDS = (assignments_command, fetch_command, submit_command, receipts_command)
+@click.command("proof", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Default: ./ASSIGNMENT.proof.json.",
+)
+@json_option
+@site_option
+def proof_command(
+    *, assignment: str, course: str, target: Path | None, as_json: bool, site: str | None
+) -> None:
+    """Write a proof that your submissions, and the feedback on them, are in the site's log.
+
+    The file contains the time, and the SHA-256 of each submitted file. `carrel verify` checks it
+    with the public key of the site, which `carrel site-key -o site.pem` writes, and needs no site.
+
+    \b
+    Example:
+      carrel course proof ps1 -o ps1.proof.json
+    """
+    with Client.from_environment(site) as client:
+        name = working(client, course, assignment)
+        document = client.coursework_proof(name, assignment)
+    write_proof(target or Path(f"{assignment}.proof.json"), document, as_json=as_json)
+
+
+STUDENTS_COMMANDS = (
+    *(assignments_command, fetch_command, submit_command, receipts_command, proof_command),
+)

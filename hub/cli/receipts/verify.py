@@ -13,6 +13,7 @@ from ...provenance.verification import VerifiedReceipt, verify
 from ..common import display
 from ..common.client_command import ClientCommand, json_option
 from ..common.notes import note
+from .proof import is_proof, print_proof
 
 _MOST_BYTES = 128 << 20
 
@@ -29,17 +30,27 @@ _MOST_BYTES = 128 << 20
 @click.option("--site", metavar="URL", help="Ask this site for its public key, instead of --key.")
 @json_option
 def verify_command(*, path: Path, key_file: Path | None, site: str | None, as_json: bool) -> None:
-    """Check the signature of a receipt, or of an executed notebook and its content.
+    """Check a receipt, an executed notebook and its content, or a proof of lines of the log.
 
     With --key no site is asked. Without --key and --site, only changes since the signature are
-    found: the file itself names the key, which you have to compare.
+    found: the file itself names the key, which you have to compare. Proofs need the key.
 
     \b
     Examples:
       carrel verify j-7k2m4qpz.receipt.json --key site.pem
       carrel verify train-output.ipynb --site https://jupyter.example.edu
+      carrel verify ps1.proof.json --key site.pem
     """
-    found = verify(read_file(path), _expected(key_file, site))
+    content, expected = read_file(path), _expected(key_file, site)
+    if is_proof(content):
+        if expected is None:
+            raise InvalidInput(
+                "A proof is verified with the public key of the site.",
+                accepted="--key FILE, from `carrel site-key -o FILE`, or --site URL.",
+            )
+        print_proof(content, expected, as_json=as_json)
+        return
+    found = verify(content, expected)
     receipt = found.receipt
     if as_json:
         said = {"valid": True, "site": receipt.site, "key": found.key.id}

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from ...proofs.document import ProofDocument
 from ...schemas.admin import ConsequencesOut
 from ...schemas.checks import CheckOut, ChecksOut
 from ...schemas.courses import (
@@ -277,6 +278,10 @@ class CourseCalls(Connection):
 
     async def grades(self, course: str, assignment: str) -> GradesOut:
         return await self._get(f"{_assignment(course, assignment)}/grading", GradesOut)
+
+    async def coursework_proof(self, course: str, assignment: str) -> ProofDocument:
+        """Return the proof of the caller's own submissions, and of their released feedback."""
+        return await self._get(f"{_assignment(course, assignment)}/proof", ProofDocument)
 
     async def my_grade(self, course: str, assignment: str) -> MyGradeOut:
         """Return a student's own grade, as of the last release of feedback."""

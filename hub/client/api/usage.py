@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...proofs.document import ProofDocument
 from ...schemas import UsageReport
 from ...schemas.usage import HistoryOut
 from ..transport.calls import Call
@@ -40,6 +41,19 @@ class UsageCalls(Connection):
         }
         query = {name: value for name, value in parameters.items() if value}
         return await self._read_call(Call(method="GET", path="usage", query=query), UsageReport)
+
+    async def usage_proof(
+        self, *, group: str = "", since: float | None = None, until: float | None = None
+    ) -> ProofDocument:
+        """Return the proof of the caller's own ledger entries in a period, as for ``usage``."""
+        parameters = {
+            "group": group,
+            "since": "" if since is None else f"{since:.0f}",
+            "until": "" if until is None else f"{until:.0f}",
+        }
+        query = {name: value for name, value in parameters.items() if value}
+        call = Call(method="GET", path="usage/proof", query=query)
+        return await self._read_call(call, ProofDocument)
 
     async def history(self, span: str, group: str = "") -> HistoryOut:
         """Return the utilization and wait times of a day, a week or a term."""

@@ -23,6 +23,7 @@ from ...transitions.transition import LeaseInterval, Transition, event_data
 from ..rules.conversions import NodeSelector, QuotaCheck
 from . import pool, programs, queries
 from .marks_and_audit import record_change
+from .merkle_log.queue import queue_line
 from .tables.core import attempts, events, labels, lease_devices, leases, ledger, nodes, requests
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import (
@@ -212,18 +213,19 @@ def _charge(
     connection: Connection, request: RequestRecord, lease: LeaseRecord, interval: LeaseInterval
 ) -> None:
     """Add a ledger line for an interval of a lease."""
-    connection.execute(
-        insert(ledger).values(
-            lease_id=lease.id,
-            request_id=request.id,
-            epoch=lease.epoch,
-            owner=request.owner,
-            group_name=request.group,
-            devices=interval.devices,
-            starts_at=interval.starts_at,
-            ends_at=interval.ends_at,
-            device_seconds=interval.device_seconds,
-        )
+    _add_line(
+        connection,
+        {
+            "lease_id": lease.id,
+            "request_id": request.id,
+            "epoch": lease.epoch,
+            "owner": request.owner,
+            "group_name": request.group,
+            "devices": interval.devices,
+            "starts_at": interval.starts_at,
+            "ends_at": interval.ends_at,
+            "device_seconds": interval.device_seconds,
+        },
     )
 
 
@@ -239,7 +241,13 @@ def _credit(connection: Connection, lease: LeaseRecord) -> None:
         "kind": str(LedgerKind.CREDIT),
     }
     del line["id"]
-    connection.execute(insert(ledger).values(line))
+    _add_line(connection, line)
+
+
+def _add_line(connection: Connection, line: Mapping[str, object]) -> None:
+    """Add a ledger line, and queue it for the log that can be proved."""
+    added = connection.execute(insert(ledger).values(line))
+    queue_line(connection, ledger.name, added.inserted_primary_key or ())
 
 
 def _add_transition_events(connection: Connection, step: Transition) -> None:

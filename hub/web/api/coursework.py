@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
+from ...proofs.document import ProofDocument
 from ...schemas.checks import CheckOut, ChecksOut
 from ...schemas.courses import SubmitIn
 from ...schemas.coursework.official_checks import (
@@ -102,6 +103,18 @@ def forbid_official_checks(
 ) -> OfficialCheckRuleOut:
     """For teachers. The log stays. Safe to repeat."""
     return web.courses.official_checks.forbid(who, course, assignment)
+
+
+@router.get("/proof", summary="Proof of my submissions")
+def proof(
+    web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
+) -> ProofDocument:
+    """For students: proves the own submissions, and the feedback that was released, offline.
+
+    `carrel verify` reads the answer as a file. A line that is not anchored yet is anchored, and a
+    new head signed.
+    """
+    return web.proofs().prove_coursework(who, course, assignment)
 
 
 @router.get("/my-grade", summary="My grade")

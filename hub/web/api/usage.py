@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from ...proofs.document import ProofDocument
 from ...records.usage import UsageBy
 from ...schemas import LARGEST, LATEST, UsageReport
 from ...schemas.usage import HistoryOut
@@ -60,6 +61,21 @@ def usage(
         group=group, since=since, until=until, by=by, mine=mine, lines=lines, before=before
     )
     return web.usage.report(who, query)
+
+
+@router.get("/usage/proof", summary="Proof of my usage")
+def usage_proof(
+    web: Carrel,
+    who: Reader,
+    since: Moment = None,
+    until: Moment = None,
+    group: Annotated[str, Query(max_length=64, description="Only in this group.")] = "",
+) -> ProofDocument:
+    """Proves the caller's own ledger entries that overlap a period, offline; at most 10,000.
+
+    `carrel verify` reads the answer as a file.
+    """
+    return web.proofs().prove_usage(who, group=group, since=since, until=until)
 
 
 @router.get("/history", summary="Utilization and wait times")

@@ -15,7 +15,7 @@ from ...administration.announcements import announcement_out
 from ...administration.service import Administration
 from ...admission.quotes import Quotes
 from ...config.settings import Settings
-from ...errors import NotFound
+from ...errors import NotFound, Unavailable
 from ...gallery.runs import GalleryRuns
 from ...gallery.service import GalleryService
 from ...groups.membership import Membership
@@ -47,6 +47,7 @@ from ...sessions.activity import SessionActivity
 from ...sessions.held import HeldSessions
 from ...sessions.lifecycle import SessionLifecycle
 from ...supervisor.doctor_run import DoctorRun
+from ...transparency.service import TransparencyLog
 from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
 from ...workflows.schedules import ScheduleService
@@ -108,6 +109,7 @@ class WebContext:
     event_streams: EventStreams
     doctor: DoctorRun | None
     backups: Backups | None
+    log: TransparencyLog | None
     notifications: NotificationService | None
     settings: Settings
     templates: Environment
@@ -120,6 +122,12 @@ class WebContext:
         if self.notifications is None:
             raise NotFound("This site has no notifications.")
         return self.notifications
+
+    def proofs(self) -> TransparencyLog:
+        """Return the log that can be proved. Raises Unavailable: this service has none."""
+        if self.log is None:
+            raise Unavailable("This service keeps no log.", accepted="Ask its administrator.")
+        return self.log
 
     def render(self, template: str, **values: object) -> str:
         """Render a page or a part of one."""

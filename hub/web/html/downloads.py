@@ -36,6 +36,15 @@ def attachment(name: str) -> str:
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}"
 
 
+def saved_json(name: str, text: str) -> Response:
+    """Return a JSON text that a browser saves under a name."""
+    return Response(
+        text,
+        media_type="application/json",
+        headers={"Content-Disposition": attachment(name)},
+    )
+
+
 def zipped(name: str, folder: str, files: Iterable[ContentOut]) -> Response:
     """Return the files as NAME.zip, in a folder."""
     packed = io.BytesIO()

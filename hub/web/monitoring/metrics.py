@@ -29,6 +29,8 @@ from ...records.usage import WAIT_BOUNDS, Census
 from ...runtime.context import Context
 from ...runtime.loop_metrics import CYCLE_BOUNDS, LoopMetrics
 from ...scheduling.model.snapshot import Device, Health, Snapshot
+from ...transparency.log_store import LogState
+from ...transparency.service import TransparencyLog
 from ..live.sse import Streams
 
 _FRESH_SECONDS = 10.0
@@ -44,6 +46,7 @@ class Metrics:
     loop_metrics: LoopMetrics
     streams: Streams
     notifications: NotificationService | None = None
+    log: TransparencyLog | None = None
     clock: MonotonicClock = monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _known: tuple[Instant, Census, Snapshot] | None = None
@@ -69,6 +72,8 @@ class Metrics:
         yield GaugeMetricFamily(
             "carrel_store_bytes", "Size of the database.", value=census.size_bytes
         )
+        if self.log is not None:
+            yield from _log(self.log.store.state())
         if self.notifications is not None:
             yield from _notifications(self.notifications, self.context.clock())
 
@@ -121,6 +126,25 @@ def _notifications(service: NotificationService, now: float) -> Iterator[Metric]
         "carrel_notification_channels_failing",
         "Channels whose last message was not delivered.",
         value=census.failing,
+    )
+
+
+def _log(state: LogState) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "carrel_log_lines", "Lines of the log that can be proved.", value=sum(state.sizes.values())
+    )
+    yield GaugeMetricFamily(
+        "carrel_log_queued_lines", "Lines that are not in the log yet.", value=state.queued
+    )
+    yield GaugeMetricFamily(
+        "carrel_log_unpublished_heads",
+        "Signed heads of the log that are not published.",
+        value=state.unpublished,
+    )
+    yield GaugeMetricFamily(
+        "carrel_log_published_timestamp_seconds",
+        "When a head of the log was published last; 0 for never.",
+        value=state.published_at or 0.0,
     )
 
 

@@ -53,6 +53,16 @@ ANSWERS: dict[str, dict[str, Any]] = {
         ],
         "ledger_complete": True,
     },
+    "ProofDocument": {
+        "kind": "carrel proof",
+        "format": 1,
+        "head": {
+            "text": '{"at":1795258800.0,"format":1,"kind":"carrel log head","root":"…","size":9}',
+            "key": "21fe31dfa154a261",
+            "signature": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+        },
+        "logs": [],
+    },
     "HistoryOut": {
         "span": "day",
         "group": "cs101",

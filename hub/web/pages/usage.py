@@ -25,7 +25,8 @@ from ...usage import aggregation
 from ...usage.reports import UsageQuery, row_out
 from ..dependencies.callers import Carrel
 from ..dependencies.context import WebContext, in_one_transaction
-from ..dependencies.visitors import Guest, html
+from ..dependencies.visitors import Follower, Guest, html
+from ..html.downloads import saved_json
 from ..html.plot import Plot
 from ..security.access import Visitor
 from . import usage_plots as usage_plots_pages
@@ -168,6 +169,13 @@ def _usage_values(
         "chosen": chosen,
         "most": _ROWS,
     }
+
+
+@router.get("/usage/proof")
+def usage_proof(web: Carrel, visitor: Follower) -> Response:
+    """Download the proof of one's own ledger entries."""
+    found = web.proofs().prove_usage(visitor.identity)
+    return saved_json("usage.proof.json", found.model_dump_json(indent=1))
 
 
 @router.get("/admin/use")

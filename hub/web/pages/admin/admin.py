@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError
-from ....records.audit import AuditAction
+from ....records.audit import AuditAction, ChangeFilter
 from ....records.edits import ChangedMeanwhile
 from ....records.identity import require_admin
 from ....schemas.admin import (
@@ -250,6 +250,12 @@ def audit(
         found=found,
         chosen=chosen,
         actions=list(AuditAction),
+        log=None if web.log is None else web.log.state(visitor.identity),
+        verified=next(
+            iter(web.context.store.changes(ChangeFilter(action=AuditAction.LOG_VERIFY, limit=1))),
+            None,
+        ),
+        publishes=bool(web.settings.log_heads_file or web.settings.log_heads_command),
         older=f"{ADMIN}/audit?" + urlencode([*older, ("before", found.next)]),
     )
     return html(page)

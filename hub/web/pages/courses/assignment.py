@@ -19,7 +19,7 @@ from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Follower, Guest, html
 from ...html.cell_output import SANDBOXED
-from ...html.downloads import zipped
+from ...html.downloads import saved_json, zipped
 from ...html.frame_style import theme_of
 from ...html.notebook import notebook_page
 from ...html.urls import course_url
@@ -118,6 +118,15 @@ def submission(
     web.courses.access.submission_of(visitor.identity, course, assignment, submission)
     found = web.courses.submissions.files(visitor.identity, submission)
     return zipped(f"{assignment}-submission-{found.number}", found.assignment, found.files)
+
+
+@router.get("/proof")
+def proof(
+    web: Carrel, visitor: Follower, course: CourseName, assignment: AssignmentName
+) -> Response:
+    """Download the proof of one's own submissions and their released feedback."""
+    found = web.proofs().prove_coursework(visitor.identity, course, assignment)
+    return saved_json(f"{assignment}.proof.json", found.model_dump_json(indent=1))
 
 
 @router.post("/submit")

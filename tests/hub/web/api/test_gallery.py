@@ -243,8 +243,6 @@ def test_the_pages_list_publish_and_fill_the_form(site: Site, made: str) -> None
     check_page(shown)
     assert "<strong>it</strong>" in shown
     assert "had not succeeded" in text_of(shown)
-    site.api(STUDENT1).delete(f"{API}/requests/{see(site, STUDENT1, made)['shown']['request']}")
-    assert 'id="receipt"' in page.get(f"{GALLERY}/{made}").text
     form = page.get(f"{PREFIX}submit?gallery={made}&version=1").text
     assert f'value="gallery:{made}/1"' in form
     assert f'name="{PARAMETER}lr"' in form

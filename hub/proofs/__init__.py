@@ -1,0 +1,1 @@
+"""Lines and heads of the log as text, and files that prove lines; needs no service."""

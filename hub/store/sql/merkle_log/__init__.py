@@ -1,0 +1,1 @@
+"""The log that can be proved, in SQL: lines, Merkle trees, heads and verification."""

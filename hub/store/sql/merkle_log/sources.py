@@ -1,0 +1,145 @@
+"""The tables whose rows are lines of the log: their columns, keys and logs.
+
+The columns are listed, because the hashes of old lines must not change when a table gets another
+column. A new column belongs into the log as a new format of lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    Table,
+    and_,
+    cast,
+    exists,
+    literal,
+    or_,
+    select,
+)
+
+from ..tables.core import ledger
+from ..tables.courses import feedback, submissions, verdicts
+from ..tables.merkle_log import log_leaves, log_queue
+
+_CHUNK = 400
+"""Keys in one query: SQLite and PostgreSQL limit the number of parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineSource:
+    """A table whose rows are lines.
+
+    Attributes:
+        columns: that are in the log.
+        key: names of the columns of the primary key.
+        log: the column with the log of a row: the name of its group, or of its course.
+        replaced: whether a row may be replaced by a newer one, which is a line again.
+    """
+
+    table: Table
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    log: ColumnElement[str]
+    replaced: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    def rows(self, connection: Connection, keys: Sequence[str]) -> dict[str, LoggedRow]:
+        """Return the rows with these keys, by key."""
+        found: dict[str, LoggedRow] = {}
+        for start in range(0, len(keys), _CHUNK):
+            query = self._select().where(self._among(keys[start : start + _CHUNK]))
+            for row in connection.execute(query):
+                values = dict(row._mapping)
+                log = values.pop("the_log")
+                key = "/".join(str(values[name]) for name in self.key)
+                found[key] = LoggedRow(log=log, columns=values)
+        return found
+
+    def outside(self, limit: int) -> Select[str]:
+        """Return the query for the keys of rows that are neither in the log nor in its queue."""
+        key = self.key_column()
+        here: ColumnElement[bool] = or_(
+            *(
+                exists().where(each.c.source == self.name, each.c.row_key == key)
+                for each in (log_leaves, log_queue)
+            )
+        )
+        return select(key).where(~here).limit(limit)
+
+    def key_column(self) -> ColumnElement[str]:
+        """Return the primary key as text in SQL."""
+        first, *rest = (cast(self.table.c[name], String) for name in self.key)
+        key: ColumnElement[str] = first
+        for each in rest:
+            key = key + literal("/") + each
+        return key
+
+    def _select(self) -> Select[Any]:
+        query = select(*(self.table.c[name] for name in self.columns), self.log.label("the_log"))
+        if self.log.table is not self.table:
+            query = query.join(submissions, submissions.c.id == self.table.c.submission)
+        return query
+
+    def _among(self, keys: Sequence[str]) -> ColumnElement[bool]:
+        if len(self.key) == 1:
+            return self.table.c[self.key[0]].in_([int(key) for key in keys])
+        # Keys of verdicts: a request and the number of a submission.
+        conditions = []
+        for key in keys:
+            request, _, submission = key.rpartition("/")
+            conditions.append(
+                and_(self.table.c.request == request, self.table.c.submission == int(submission))
+            )
+        return or_(*conditions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedRow:
+    """The columns of a row that are in the log, and the name of its log."""
+
+    log: str
+    columns: Mapping[str, Any]
+
+
+_LEDGER = LineSource(
+    table=ledger,
+    columns=(
+        *("id", "lease_id", "request_id", "epoch", "owner", "group_name", "devices"),
+        *("starts_at", "ends_at", "device_seconds", "kind"),
+    ),
+    key=("id",),
+    log=ledger.c.group_name,
+)
+_SUBMISSIONS = LineSource(
+    table=submissions,
+    columns=("id", "course", "assignment", "person", "number", "at", "files", "version"),
+    key=("id",),
+    log=submissions.c.course,
+)
+_VERDICTS = LineSource(
+    table=verdicts,
+    columns=("request", "submission", "at", "seconds", "cells", "notes", "why_not"),
+    key=("request", "submission"),
+    log=submissions.c.course,
+)
+_FEEDBACK = LineSource(
+    table=feedback,
+    columns=("submission", "files", "released_at", "released_by"),
+    key=("submission",),
+    log=submissions.c.course,
+    replaced=True,
+)
+SOURCES: Mapping[str, LineSource] = MappingProxyType(
+    {each.name: each for each in (_SUBMISSIONS, _VERDICTS, _FEEDBACK, _LEDGER)}
+)
