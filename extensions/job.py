@@ -82,6 +82,7 @@ def submit(
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
     workdir: str | None = None,
+    secrets: Iterable[str] = (),
     continuation: str = "",
     sweep: Mapping[str, object] | None = None,
     site: str | None = None,
@@ -118,6 +119,8 @@ def submit(
         inputs: files that are copied into the job's working folder.
         upload: upload the notebook's folder, without what ``.carrelignore`` lists.
         workdir: working folder of the job, below your home there.
+        secrets: names of secrets that it uses, as ``"HF_TOKEN"`` for the file
+            ``$CARREL_SECRETS/HF_TOKEN`` or ``"HF_TOKEN:env"`` for the environment variable.
         continuation: name of a state that this session has saved; *Continue as a job* uses it.
         sweep: the trials of a sweep, as ``carrel.sweep`` passes them on.
         site: another site than the default one.
@@ -145,6 +148,7 @@ def submit(
         what["sweep"] = dict(sweep)
     place = _working_folder(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
     limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
+    limits |= _secrets(secrets)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
     limits["after"] = [each if isinstance(each, str) else each.id for each in after]
     return _send(what | limits | dict(place.fields), group, site)
@@ -169,6 +173,7 @@ def run(
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
     workdir: str | None = None,
+    secrets: Iterable[str] = (),
     nodes: int | None = None,
     roles: str | Path | None = None,
     site: str | None = None,
@@ -192,6 +197,7 @@ def run(
         )
     place = _working_folder(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
     limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
+    limits |= _secrets(secrets)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
     limits["after"] = [each if isinstance(each, str) else each.id for each in after]
     what: dict[str, object] = {
@@ -645,6 +651,12 @@ def _limits(
     if retries is not None:
         found["retries"] = retries
     return found
+
+
+def _secrets(names: Iterable[str]) -> dict[str, object]:
+    """Return the field; none without secrets, which an older service does not know."""
+    found = [names] if isinstance(names, str) else list(names)
+    return {"secrets": found} if found else {}
 
 
 def _send(fields: dict[str, object], group: str | None, site: str | None) -> Job:

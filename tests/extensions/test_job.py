@@ -60,9 +60,11 @@ def test_a_command_is_a_list_and_works_in_this_folder(service: FakeService) -> N
     carrel.run(["python", "train.py"])
     assert service.called("POST", "requests")[0]["command"] == ["python", "train.py"]
     carrel.run(["python", "train.py"], devices=1, model="NVIDIA H200")
-    plain, new = service.called("POST", "requests")
-    assert "model" not in plain, "an older service does not know it"
+    carrel.run(["python", "train.py"], secrets=["TOKEN", "KEY:env"])
+    plain, new, secret = service.called("POST", "requests")
+    assert not {"model", "secrets"} & set(plain), "an older service does not know them"
     assert new["model"] == "NVIDIA H200"
+    assert secret["secrets"] == ["TOKEN", "KEY:env"]
     with pytest.raises(InvalidInput, match="bash"):
         carrel.run("python train.py")
 

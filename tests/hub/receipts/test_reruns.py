@@ -18,7 +18,7 @@ from ..doubles import STRANGER, STUDENT1
 from ..images import NEW, OLD, image
 from ..notebooks import notebook
 from ..requests.samples import command, job, named
-from ..web.fakes import API
+from ..web.fakes import API, PREFIX
 from ..web.site import Site, made_site, site
 from .ended_jobs import ended
 
@@ -76,6 +76,21 @@ def test_it_says_which_inputs_are_gone_or_have_changed_and_runs_if_accepted(site
     again = site.context.store.request(made).job
     assert again is not None
     assert again.accepted_changes == tuple(expected)
+
+
+def test_the_page_of_a_job_has_a_button_that_says_what_has_changed(site: Site) -> None:
+    old = ended(site, command(), report=reading(site, "1"))
+    (site.context.files.home(STUDENT1.name) / "0.csv").unlink()
+    page, address = site.page(STUDENT1), f"{PREFIX}requests/{old}"
+    assert f'action="{address}/rerun"' in page.get(address).text
+    refused = page.post(f"{address}/rerun", data={"csrf": ""})
+    assert refused.status_code == 409
+    assert "The input home/0.csv is gone." in refused.text
+    accepted = page.post(f"{address}/rerun", data={"csrf": "", "accept": "yes"})
+    assert accepted.status_code == 303
+    made = site.context.store.request(accepted.headers["location"].rpartition("/")[2]).job
+    assert made is not None
+    assert made.accepted_changes == ("The input home/0.csv is gone.",)
 
 
 def test_an_input_without_a_hash_is_named_as_not_compared(site: Site) -> None:

@@ -16,6 +16,7 @@ from ....config.base_url import SERVICE_PREFIX
 from ....errors import NotFound
 from ....files import trial_table
 from ....files.home_outputs import HomeOutputs, SavedOutput, folder_of
+from ....provenance.rerun import RerunIn
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
 from ....results.list_part import ShownParts
@@ -279,6 +280,15 @@ def again(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> R
     """Submit the same job with the same settings, for the current user."""
     made = web.jobs.submit(visitor.identity, web.jobs.same_job(visitor.identity, request_id))
     return RedirectResponse(f"{SERVICE_PREFIX}requests/{made.id}", SEE_OTHER)
+
+
+@router.post("/requests/{request_id}/rerun")
+def rerun(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """Submit the same job on the image and inputs of its receipt."""
+    wanted = RerunIn(job=request_id, accept_changes="accept" in fields)
+    found = web.reruns.rerun(visitor.identity, wanted)
+    assert found.request is not None, "it is no dry run"
+    return RedirectResponse(f"{SERVICE_PREFIX}requests/{found.request.id}", SEE_OTHER)
 
 
 @router.post("/requests/{request_id}/resume")
