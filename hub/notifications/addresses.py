@@ -109,6 +109,11 @@ def _service(address: str, table: NotificationTable, user: str) -> CheckedAddres
         )
     if scheme not in table.services:
         raise _invalid(f"{scheme[:20]}:// is not allowed.", table, user)
+    if "," in address or ";" in address or address.count("://") > 1:
+        # Programs that read lists of addresses would find further ones, whose hosts are unchecked.
+        raise _invalid(
+            "An address is one URL, without commas and semicolons: write %2C and %3B.", table, user
+        )
     if parts.query or parts.fragment or not address.isascii() or " " in address:
         raise _invalid("An address has no options after ? or #, and no spaces.", table, user)
     if SERVICES[scheme]:

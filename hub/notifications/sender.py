@@ -95,9 +95,11 @@ class AppriseSender:
         except OSError as error:
             return SendResult(sentence=f"The password of the mail server cannot be read: {error}.")
         asset = apprise.AppriseAsset(app_id="Carrel", app_url="", http_redirects=False)
-        client = apprise.Apprise(asset=asset, log_level=logging.DEBUG)
-        if not client.add(url):
+        # ``Apprise.add`` with a text would split it at commas, into several services.
+        service = apprise.Apprise.instantiate(url, asset=asset)
+        if service is None:
             return SendResult(sentence="The address of the channel is not complete.", refused=True)
+        client = apprise.Apprise(service, asset=asset, log_level=logging.DEBUG)
         result = client.notify(
             title=one_line(text.title, _LONGEST_TITLE),
             body=text.body,

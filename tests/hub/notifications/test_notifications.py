@@ -19,6 +19,7 @@ from carrel.courses.model.records import (
 )
 from carrel.courses.store import SqlCourseStore
 from carrel.hub.errors import CarrelError, Forbidden, InvalidInput, NotFound, OverMaximum
+from carrel.hub.notifications import sender
 from carrel.hub.notifications.collector import DIGEST_SECONDS, FEEDBACK_EVERY, GIVEN_UP_SECONDS
 from carrel.hub.notifications.delivery import PAUSE_SECONDS
 from carrel.hub.notifications.outbox_store import OutboxStore
@@ -451,6 +452,10 @@ def test_channels_belong_to_their_owner(office: Office) -> None:
         ("json://[::1", "is not a URL"),
         ("json://{hook}/x?redirect=yes", "no options"),
         ("json://{hook}/x?rto=100000", "no options"),
+        ("json://{hook}/a,json://evil.example.org/b", "is one URL"),
+        ("json://{hook}/a;json://evil.example.org/b", "is one URL"),
+        ("json://{hook}/a, json://evil.example.org/b", "is one URL"),
+        ("json://{hook}/json://evil.example.org/b", "is one URL"),
         ("j" * 501, "has 501 characters"),
     ],
 )
@@ -464,6 +469,19 @@ def test_an_address_that_the_site_does_not_allow_is_refused(
     assert says in caught.value.message
     assert caught.value.accepted.startswith("Accepted: Your e-mail address, student1@example.edu.")
     assert office.service.all(STUDENT1).channels == []
+
+
+def test_an_address_is_one_service_even_if_it_was_not_checked(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Apprise would read two URLs with a comma between them as two services.
+    office.add(address=office.hook_address)
+    (channel,) = office.background.delivery.channels.channels("student1")
+    two = office.seal.close(channel.id, f"{office.hook_address},{office.hook_address}")
+    office.background.delivery.channels.change(channel.id, lambda c: replace(c, sealed=two))
+    monkeypatch.setattr(sender, "check_address", lambda *_: None)
+    office.service.test(STUDENT1, DeliveryTestIn())
+    assert len(office.hook.bodies) == 1
 
 
 def test_a_site_without_the_table_sends_nothing(tmp_path: Path) -> None:
