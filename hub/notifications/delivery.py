@@ -3,10 +3,12 @@
 * A channel pauses for ten minutes between two ordinary messages; entries that need an answer at
   once are sent without a pause, with everything that waits.
 * After a failure it pauses for a minute, then twice as long each time, an hour at most. An entry
-  is given up when it expires, after a day at the latest.
+  is given up when it expires, after a day at the latest. The pause is stored before an attempt, so
+  that it also holds if the outcome cannot be stored.
 * A message that is refused for good is not repeated. After three of them in a row the channel is
   stopped until a test message arrives.
-* A user gets a limited number of messages in 24 hours; further entries are given up.
+* A user gets a limited number of messages in 24 hours; further entries are given up. Attempts that
+  failed do not count.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ PAUSE_SECONDS: Final = 600.0
 """Between two ordinary messages of a channel."""
 _FIRST_RETRY: Final = 60.0
 _LAST_RETRY: Final = 3600.0
+_MOST_DOUBLINGS: Final = 10
 _EXPIRED: Final = "It was not delivered in time."
 _UNUSED: Final = "The channel is not used until you test it."
 
@@ -67,7 +70,7 @@ class NotificationDelivery:
             limit = count(self.table.per_day, "message")
             self._drop(entries, f"The limit of {limit} in 24 hours was reached.", now)
             return
-        self.outbox.record_message(channel.owner, now)
+        self.channels.change(channel.id, lambda found: attempted(found, now))
         text, headers = self._text(channel, entries), self._headers(channel, entries)
         result = self.sender.send(channel, text, headers)
         self._record(channel, entries, result)
@@ -105,6 +108,7 @@ class NotificationDelivery:
         now = self.clock()
         ids = [entry.id for entry in entries]
         if result.delivered:
+            self.outbox.record_message(channel.owner, now)
             self.outbox.finish(ids, OutboxState.SENT, now=now)
         elif result.refused:
             self.outbox.finish(ids, OutboxState.DROPPED, now=now, why=result.sentence)
@@ -114,8 +118,15 @@ class NotificationDelivery:
         self.channels.change(channel.id, lambda found: after(found, result, now))
 
 
+def attempted(channel: Channel, now: float) -> Channel:
+    """Return the channel before the outcome of an attempt is known: with the pause of a failure."""
+    doublings = min(channel.failures, _MOST_DOUBLINGS)
+    pause = min(_FIRST_RETRY * 2**doublings, _LAST_RETRY)
+    return replace(channel, failures=channel.failures + 1, next_at=now + pause)
+
+
 def after(channel: Channel, result: SendResult, now: float) -> Channel:
-    """Return the channel after an attempt."""
+    """Return an ``attempted`` channel with the outcome."""
     if result.delivered:
         return replace(
             channel,
@@ -133,7 +144,4 @@ def after(channel: Channel, result: SendResult, now: float) -> Channel:
             failures=0,
             next_at=now + PAUSE_SECONDS,
         )
-    pause = min(_FIRST_RETRY * 2**channel.failures, _LAST_RETRY)
-    return replace(
-        channel, problem=result.sentence, failures=channel.failures + 1, next_at=now + pause
-    )
+    return replace(channel, problem=result.sentence)

@@ -36,7 +36,7 @@ class Channel:
         confirmed_at: when its owner confirmed it; only a chosen e-mail address needs that.
         problem: why the last message was not delivered, as a sentence; empty if it was.
         refusals: messages in a row that were refused for good.
-        failures: attempts in a row that failed and are repeated.
+        failures: attempts in a row that failed and are repeated, with one whose outcome is unknown.
         next_at: no message before this time: the pause after a failure, and between two digests.
         chosen: since when it tells of which event.
     """

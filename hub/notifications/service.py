@@ -27,7 +27,7 @@ from ..schemas.notifications.events import NotificationEvent
 from .address_seal import AddressSeal
 from .addresses import check_address, offer, shortened
 from .channel_store import ChannelStore
-from .delivery import after
+from .delivery import after, attempted
 from .links import MessageLinks
 from .outbox_store import OutboxStore
 from .records import Channel, OutboxCensus
@@ -183,6 +183,7 @@ class NotificationService:
                 f"{_MOST_TESTS} test messages are being sent.", accepted="Try again in a moment."
             )
         try:
+            # Tests and confirmations count before they are sent: nothing else limits failing ones.
             self.outbox.record_message(channel.owner, self.clock())
             result = self._send_test(channel)
         finally:
@@ -191,7 +192,7 @@ class NotificationService:
 
         def tested(found: Channel) -> Channel:
             # A test neither postpones waiting entries nor counts for the digest.
-            changed = after(found, result, now)
+            changed = after(attempted(found, now), result, now)
             sent = found.last_sent_at
             return replace(changed, last_sent_at=sent, next_at=0.0 if result.delivered else now)
 

@@ -20,10 +20,11 @@ from carrel.courses.model.records import (
 from carrel.courses.store import SqlCourseStore
 from carrel.hub.errors import CarrelError, Forbidden, InvalidInput, NotFound, OverMaximum
 from carrel.hub.notifications import sender
+from carrel.hub.notifications.background import EVERY_SECONDS
 from carrel.hub.notifications.collector import DIGEST_SECONDS, FEEDBACK_EVERY, GIVEN_UP_SECONDS
-from carrel.hub.notifications.delivery import PAUSE_SECONDS
+from carrel.hub.notifications.delivery import PAUSE_SECONDS, attempted
 from carrel.hub.notifications.outbox_store import OutboxStore
-from carrel.hub.notifications.records import MOST_REFUSALS
+from carrel.hub.notifications.records import MOST_REFUSALS, Channel
 from carrel.hub.notifications.sender import SendResult
 from carrel.hub.records.notices import NoticeKind, StopNotice
 from carrel.hub.records.requests import Cause, CauseCode, NewRequest
@@ -195,6 +196,9 @@ def test_a_crash_after_the_server_accepted_a_message_sends_it_again(
     with monkeypatch.context() as patch:
         patch.setattr(OutboxStore, "finish", crash)
         office.step(DIGEST_SECONDS)
+        for _ in range(3):
+            office.step(EVERY_SECONDS)
+        assert len(office.mail.messages) == 1  # it is not repeated at once
     office.restart()
     office.step(PAUSE_SECONDS)
     office.step(PAUSE_SECONDS)
@@ -330,6 +334,38 @@ def test_a_user_gets_a_limited_number_of_messages_a_day(tmp_path: Path) -> None:
         assert dropped.why == "The limit of 2 messages in 24 hours was reached."
         with pytest.raises(OverMaximum, match="limit of 2 messages"):
             office.service.test(STUDENT1, DeliveryTestIn())
+
+
+def test_a_webhook_that_is_away_does_not_use_up_the_limit_of_the_day(tmp_path: Path) -> None:
+    with open_office(tmp_path, per_day=3) as office:
+        office.hook.status = 503
+        office.add(ATTENTION)
+        office.add(ATTENTION, address=office.hook_address)
+        for number in range(2):
+            end(office, f"n{number}")
+            office.step()
+            for _ in range(3):
+                office.step(PAUSE_SECONDS)
+        assert len(office.hook.bodies) > 2
+        assert len(office.mail.messages) == 2
+        found = office.service.all(STUDENT1)
+        waiting = {each.kind: each.waiting for each in found.channels}
+        assert (waiting, found.dropped) == ({"mail": 0, "json": 2}, [])
+
+
+def test_a_webhook_that_is_away_for_months_is_tried_once_an_hour() -> None:
+    channel = Channel(id="n-1", owner="student1", kind="json", sealed="", shown="", created_at=0.0)
+    assert attempted(replace(channel, failures=5000), 0.0).next_at == 3600.0
+
+
+def test_a_link_for_confirmation_counts_even_if_it_is_not_delivered(tmp_path: Path) -> None:
+    with open_office(tmp_path, per_day=2) as office:
+        office.mail.away = True
+        for name in ("a", "b"):
+            office.add(ATTENTION, address=f"{name}@lab.example.edu")
+        with pytest.raises(OverMaximum, match="limit of 2 messages"):
+            office.add(ATTENTION, address="c@lab.example.edu")
+        assert len(office.service.all(STUDENT1).channels) == 2
 
 
 @pytest.mark.parametrize(
