@@ -76,16 +76,23 @@ class NotificationService:
     def add(self, who: Identity, body: ChannelIn) -> ChannelOut:
         """Add a channel; an e-mail address that the user chose gets a link for confirmation.
 
+        A channel that cannot be decrypted any more is replaced by one that is shown alike.
+
         Raises:
             InvalidInput: the address is malformed or not allowed.
             OverMaximum: the user has too many channels, or got too many messages today.
         """
         checked, now = check_address(body.address, who.name, self.table), self.clock()
+        shown = shortened(checked.kind, checked.address)
+        lost = None
         for known in self.channels.channels(who.name):
-            if self.seal.open(known) == checked.address:
+            address = self._address(known)
+            if address == checked.address:
                 events = {*known.chosen, *body.events}
                 self.channels.choose(who.name, known.id, events, now=now)
                 return self._one(who.name, known.id)
+            if address is None and (known.kind, known.shown) == (checked.kind, shown):
+                lost = known
         if not checked.confirmed:
             self._check_limit(who.name)
         channel_id = f"n-{secrets.token_hex(5)}"
@@ -94,11 +101,13 @@ class NotificationService:
             owner=who.name,
             kind=checked.kind,
             sealed=self.seal.close(channel_id, checked.address),
-            shown=shortened(checked.kind, checked.address),
+            shown=shown,
             created_at=now,
             confirmed_at=now if checked.confirmed else None,
-            chosen=dict.fromkeys(body.events, now),
+            chosen=dict.fromkeys([*body.events, *(lost.chosen if lost else ())], now),
         )
+        if lost:
+            self.channels.remove(who.name, lost.id)
         self.channels.add(channel)
         if not checked.confirmed:
             self._test(channel)
@@ -175,6 +184,13 @@ class NotificationService:
         return self.outbox.census()
 
     # -- helpers --------------------------------------------------------------------------
+
+    def _address(self, channel: Channel) -> str | None:
+        """Return the address of a channel; None if its key is lost."""
+        try:
+            return self.seal.open(channel)
+        except Unavailable:
+            return None
 
     def _test(self, channel: Channel) -> DeliveryTestOut:
         self._check_limit(channel.owner)

@@ -401,6 +401,24 @@ def test_addresses_are_secrets(office: Office, caplog: pytest.LogCaptureFixture)
     assert SECRET not in caplog.text + shown + stored[0].sealed
 
 
+def test_channels_whose_keys_are_lost_are_replaced_when_they_are_added_again(
+    office: Office,
+) -> None:
+    office.add(ATTENTION)
+    office.add(STARTED, address=office.hook_address)
+    office.seal.cipher.key_file.unlink()
+    for address in ("ada@lab.example.edu", "", office.hook_address):
+        office.add(ENDED, address=address)
+    found = {each.address: each.events for each in office.service.all(STUDENT1).channels}
+    assert found == {
+        "ad…@lab.example.edu": [ENDED],
+        "st…@example.edu": [ENDED, ATTENTION],
+        "json://127.0.0.1/…": [STARTED, ENDED],
+    }
+    results = office.service.test(STUDENT1, DeliveryTestIn()).results
+    assert [each.delivered for each in results] == [True] * 3
+
+
 def test_a_link_stops_one_event_and_mail_programs_get_one_too(office: Office) -> None:
     office.add(ATTENTION, STARTED)
     end(office, "a")
