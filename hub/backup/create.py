@@ -1,9 +1,9 @@
 """``carrel backup``: copies the data of a site beside the running service.
 
 The order of the steps makes the copy consistent. Carrel's database comes first, as of one
-moment; the files that it refers to follow:
+moment, after the head of the log that it extends; the files that it refers to follow:
 
-1. carrel.db        by SQLite's online backup: consistent, and without a lock
+1. log-head.json; carrel.db by SQLite's online backup: consistent, and without a lock
 2. hub/             JupyterHub's database and the accounts likewise; the cookie secret
 3. settings, tokens between the processes, the signing key, the site's jupyterhub_config.py
 4. outputs/         only of the requests and attempts in the copied database
@@ -145,6 +145,9 @@ def _copy(options: BackupOptions, draft: Path, progress: CopyProgress, clock: Cl
     with progress.bar("Copying", total) as advance:
         copier = Copier(target=copy, advance=advance)
         made_at = clock()
+        # Before the database, which then extends this head.
+        if state.log_head.exists():
+            copier.file(state.log_head, state.log_head.name)
         copier.database(state.database, state.database.name)
         _hub(copier, state)
         for one in (state.settings, state.secrets, state.signing_key, state.jupyterhub_config):

@@ -6,6 +6,7 @@ The state folder holds everything that belongs to an installation:
     STATE/carrel.toml     optional configuration of the site; overrides settings.json
     STATE/secrets.json    tokens between the three processes (0600)
     STATE/signing-key.pem private key of the signatures of this site (0600)
+    STATE/log-head.json   size and root of the head of the log that was signed last (0600)
     STATE/jupyterhub_config.py   optional JupyterHub configuration of the site
     STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
     STATE/carrel.db       Carrel's database

@@ -47,6 +47,11 @@ class StateFolder:
         return self.root / "signing-key.pem"
 
     @property
+    def log_head(self) -> Path:
+        """The size and root of the head of the log that was signed last."""
+        return self.root / "log-head.json"
+
+    @property
     def encryption_keys(self) -> Path:
         """The keys of what is encrypted in the database: values of secrets, for example."""
         return self.root / "encryption.keys"

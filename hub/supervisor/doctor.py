@@ -47,7 +47,7 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
     yield from _ports(state, settings)
     yield _address(settings, url)
     if state.database.exists():
-        yield log_heads.finding(state, settings)
+        yield from log_heads.findings(state, settings, now=time.time())
     yield from _mail_server(state)
     if settings.engine is EngineKind.DOCKER:
         yield _builder()

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, and_, exists, func, or_, select, update
 
 from ..errors import NotFound, Unavailable
 from ..proofs.document import ProofDocument, SignedHead
 from ..proofs.verification import Head
 from ..store.sql.merkle_log.growth import Sign, enter_lines, make_head
 from ..store.sql.merkle_log.line_proofs import Leaf, leaves_of, not_anchored, proof_of
+from ..store.sql.merkle_log.sources import SOURCES
 from ..store.sql.merkle_log.verification import Advance, LogFinding, ReadHead, verify_log
 from ..store.sql.tables.core import ledger
 from ..store.sql.tables.courses import feedback, submissions
-from ..store.sql.tables.merkle_log import log_anchors, log_heads, log_queue, logs
+from ..store.sql.tables.merkle_log import log_anchors, log_heads, log_leaves, log_queue, logs
 from ..store.sql.transactions import Transactions
+from .recorded_head import RecordedHeadFile
 
 BATCH = 2000
 """Lines that one transaction enters."""
@@ -49,11 +51,29 @@ class LogState:
     published_at: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedLine:
+    """A line whose row was written again later, as when feedback is released once more.
+
+    Attributes:
+        position: of the line in the log.
+        row: the primary key of the row.
+        entered_at: when the replaced line was entered, in seconds since 1970.
+    """
+
+    log: str
+    position: int
+    table: str
+    row: str
+    entered_at: float
+
+
 class SqlLogStore:
     """The log on ``SqlStore.transactions``; usable from any thread."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
+        self._recorded = RecordedHeadFile.beside(transactions.file)
 
     def enter_lines(self, now: float) -> int:
         """Enter up to ``BATCH`` queued lines; return how many. Safe to repeat after a crash."""
@@ -62,10 +82,19 @@ class SqlLogStore:
         return self._transactions.write(lambda c: enter_lines(c, now=now, limit=BATCH))
 
     def make_head(self, *, site: str, now: float, sign: Sign, only: Collection[str] = ()) -> bool:
-        """Anchor the logs that have grown and sign a head; return whether there is a new one."""
-        return self._transactions.write(
-            lambda c: make_head(c, site=site, now=now, sign=sign, only=only)
-        )
+        """Anchor the logs that have grown and sign a head; return whether there is a new one.
+
+        The head is recorded after it is stored: after a crash in between, the log extends the
+        recorded head all the same. Raises Unavailable: the log does not extend that head.
+        """
+        with self._recorded.lock:
+            last = self._recorded.read()
+            made = self._transactions.write(
+                lambda c: make_head(c, site=site, now=now, sign=sign, only=only, last=last)
+            )
+            if made is not None:
+                self._recorded.write(made)
+        return made is not None
 
     def logs_to_anchor(self, lines: Sequence[tuple[str, str]]) -> set[str]:
         """Return the logs whose newest anchor does not cover these lines (table, key)."""
@@ -148,6 +177,43 @@ class SqlLogStore:
     def state(self) -> LogState:
         return self._transactions.read(_state)
 
+    def replaced_lines(self) -> tuple[ReplacedLine, ...]:
+        """Return the lines with a newer line, or a queued row, of the same row, oldest first."""
+        newer, columns = log_leaves.alias(), log_leaves.c
+        again = exists().where(
+            newer.c.source == columns.source,
+            newer.c.row_key == columns.row_key,
+            newer.c.log == columns.log,
+            newer.c.position > columns.position,
+        )
+        queued = exists().where(
+            log_queue.c.source == columns.source, log_queue.c.row_key == columns.row_key
+        )
+        names = [name for name, source in SOURCES.items() if source.replaced]
+        query = select(log_leaves).where(columns.source.in_(names), or_(again, queued))
+        query = query.order_by(columns.entered_at, columns.log, columns.position)
+        return tuple(
+            ReplacedLine(
+                log=row.log,
+                position=row.position,
+                table=row.source,
+                row=row.row_key,
+                entered_at=row.entered_at,
+            )
+            for row in self._transactions.read(lambda c: c.execute(query).all())
+        )
+
+    def unanchored_since(self) -> float | None:
+        """Return when the oldest line that no anchor covers was entered; None without any."""
+        covered = select(func.coalesce(func.max(log_anchors.c.size), 0)).where(
+            log_anchors.c.log == logs.c.name
+        )
+        first = log_leaves.c.position == covered.scalar_subquery()
+        query = select(func.min(log_leaves.c.entered_at)).join(
+            logs, and_(log_leaves.c.log == logs.c.name, first)
+        )
+        return self._transactions.read(lambda c: c.scalar(query))
+
     def lines(self) -> int:
         """Return the number of all lines."""
         query = select(func.sum(logs.c.size))
@@ -161,9 +227,23 @@ class SqlLogStore:
         note: Callable[[LogFinding], None],
     ) -> None:
         """Compare everything on one consistent view; ``note`` is called with what differs."""
+        last = None
+        try:
+            # Before the view of the database, which then extends it.
+            last = self._recorded.read()
+        except Unavailable as error:
+            note(LogFinding(problem=error.message))
+        else:
+            if last is None and self._recorded.path is not None and self.state().head is not None:
+                note(
+                    LogFinding(
+                        problem=f"{self._recorded.path}, which records the head that was signed "
+                        "last, is missing. The next head writes it."
+                    )
+                )
 
         def work(connection: Connection) -> None:
-            for finding in verify_log(connection, published, read_head, advance):
+            for finding in verify_log(connection, published, read_head, advance, last=last):
                 note(finding)
 
         self._transactions.read(work)

@@ -6,7 +6,9 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import InvalidInput, NotFound
+from sqlalchemy.exc import IntegrityError
+
+from ..errors import InvalidInput, NotFound, Unavailable
 from ..interfaces.clock import Clock
 from ..proofs.document import MOST_LINES, ProofDocument, SignedHead
 from ..proofs.verification import Head, UnprovenLine, verify_head
@@ -37,7 +39,10 @@ class TransparencyLog:
         return self.store.enter_lines(self.clock())
 
     def make_head(self, only: Sequence[str] = ()) -> bool:
-        """Anchor the logs that have grown, and sign a head; return whether there is a new one."""
+        """Anchor the logs that have grown, and sign a head; return whether there is a new one.
+
+        Raises Unavailable: the log does not extend the head that was signed last.
+        """
         return self.store.make_head(site=self.site, now=self.clock(), sign=self.sign, only=only)
 
     def sign(self, text: str) -> HeadSignature:
@@ -93,12 +98,18 @@ class TransparencyLog:
         return self.store.state()
 
     def _prove(self, lines: Sequence[tuple[str, str]]) -> ProofDocument:
-        for _ in range(_MOST_BATCHES):
-            if not self.enter_lines():
-                break
-        missing = self.store.logs_to_anchor(lines)
-        if missing:
-            self.make_head(sorted(missing))
+        try:
+            for _ in range(_MOST_BATCHES):
+                if not self.enter_lines():
+                    break
+            missing = self.store.logs_to_anchor(lines)
+            if missing:
+                self.make_head(sorted(missing))
+        except (LookupError, IntegrityError) as error:
+            raise Unavailable(
+                "The log is damaged, and cannot grow.",
+                accepted="An administrator finds out more with: carrel audit verify.",
+            ) from error
         return self.store.proof(lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -42,7 +43,10 @@ def verify_command(*, heads: Path | None, state: str, as_json: bool) -> None:
 
     The exit status is 0 if nothing differs, 1 if something does, above 1 if it cannot be verified.
     --json prints: ok, lines, heads, count, findings (problem, log, position, table, row, expected,
-    found).
+    found), replaced (log, position, table, row, entered_at), unanchored_since.
+
+    Lists released feedback that was replaced by a later release, which is no finding: compare it
+    with what the teachers know.
 
     \b
     Examples:
@@ -52,6 +56,7 @@ def verify_command(*, heads: Path | None, state: str, as_json: bool) -> None:
     # The hub packages, which the other commands of `audit` do not need.
     from ...config.state_folder import DEFAULT_STATE, StateFolder  # noqa: PLC0415
     from ...transparency.check import check_log  # noqa: PLC0415
+    from ...transparency.remarks import log_remarks  # noqa: PLC0415
     from ..common.operator_options import existing  # noqa: PLC0415
 
     folder = StateFolder.at(Path(state or DEFAULT_STATE))
@@ -65,8 +70,10 @@ def verify_command(*, heads: Path | None, state: str, as_json: bool) -> None:
 
         who = f"cli:{getpass.getuser()}"
         report = check_log(folder, heads_file=heads, who=who, started=started)
+    now = time.time()
+    remarks = log_remarks(folder, now=now)
     if as_json:
-        display.as_json({"ok": not report.count, **asdict(report)})
+        display.as_json({"ok": not report.count, **asdict(report), **asdict(remarks)})
     else:
         for each in report.findings[:_SHOWN]:
             click.echo(each.problem)
@@ -79,9 +86,19 @@ def verify_command(*, heads: Path | None, state: str, as_json: bool) -> None:
         click.echo(
             f"{report.count} findings in {said}." if report.count else f"Nothing differs: {said}."
         )
+        for line in remarks.replaced[:_SHOWN]:
+            click.echo(
+                f"Line {line.position} of the log {line.log}, {line.table} {line.row} of "
+                f"{display.exact_time(line.entered_at, now)}, was replaced later."
+            )
+        if len(remarks.replaced) > _SHOWN:
+            click.echo(f"… and {len(remarks.replaced) - _SHOWN} more replaced; --json lists them.")
+        if remarks.unanchored_since is not None:
+            since = display.exact_time(remarks.unanchored_since, now)
+            click.echo(f"A line of {since} is not anchored yet. Is the site running?", err=True)
         if not report.heads:
             click.echo(
-                "Without published heads, a log that was rewritten as a whole is not found.",
+                "Without published heads, a log that was rewritten with the key is not found.",
                 err=True,
             )
     sys.exit(1 if report.count else 0)

@@ -17,8 +17,9 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock, local
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic_core import from_json
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -61,6 +62,10 @@ class Transactions:
         self, url: URL, *, patience: float = PATIENCE, busy_timeout: float = BUSY_TIMEOUT
     ) -> None:
         self._where = url.render_as_string(hide_password=True)
+        self.file: Final = (
+            Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+        )
+        """The file of the database; None where it is on a server or in memory."""
         self._patience = patience
         self._writer = Lock()
         self._engine = create_engine(

@@ -69,6 +69,7 @@ def site(tmp_path: Path) -> StateFolder:
     Settings(port=8123, hub_port=18001, service_port=18002, proxy_api_port=18003).save(state)
     Secrets.ensure(state)
     site_signing_key(state)
+    state.log_head.write_text("{}")
     with closing(open_store(state.database)) as store:
         furnish(store)
         running(store, job("ran"), "D0")
@@ -123,6 +124,7 @@ class TestBackup:
             "hub/accounts.db",
             "hub/cookie_secret",
             "hub/jupyterhub.sqlite",
+            "log-head.json",
             "outputs/j-ran/1/output.ipynb",
             "outputs/j-ran/input.ipynb",
             "secrets.json",

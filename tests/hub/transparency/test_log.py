@@ -185,9 +185,9 @@ def test_any_change_removal_and_swap_is_found_and_named(
             f"UPDATE {table} SET {key} = {other} WHERE {key} = -1",
         ],
         "swap lines": [
-            f"UPDATE log_leaves SET position = -1 WHERE position = {places[0]}",
+            f"UPDATE log_leaves SET position = 99 WHERE position = {places[0]}",
             f"UPDATE log_leaves SET position = {places[0]} WHERE position = {places[1]}",
-            f"UPDATE log_leaves SET position = {places[1]} WHERE position = -1",
+            f"UPDATE log_leaves SET position = {places[1]} WHERE position = 99",
         ],
     }[what]
     named = {(each.table, each.row) for each in found_after(filled, *changes)}
@@ -216,10 +216,10 @@ def test_a_swap_of_two_lines_names_both(filled: SqlStore) -> None:
     places = f"(SELECT position FROM {ledger} '1')", f"(SELECT position FROM {ledger} '2')"
     found = found_after(
         filled,
-        f"UPDATE log_leaves SET position = -1 WHERE position = {places[0]}",
+        f"UPDATE log_leaves SET position = 99 WHERE position = {places[0]}",
         f"UPDATE log_leaves SET position = position - 1 WHERE position = {places[1]}",
         "UPDATE log_leaves SET position = (SELECT max(position) + 2 FROM log_leaves WHERE"
-        " source = 'ledger' AND row_key = '2') - 1 WHERE position = -1",
+        " source = 'ledger' AND row_key = '2') - 1 WHERE position = 99",
     )
     assert {("ledger", "1"), ("ledger", "2")} <= {(each.table, each.row) for each in found}
 
@@ -240,10 +240,11 @@ def test_a_log_that_was_rewritten_with_its_hashes_is_found_by_an_old_published_h
         for table in ("log_leaves", "log_nodes", "logs", "log_anchors", "log_heads"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
         connection.exec_driver_sql(
-            "INSERT INTO log_queue (source, row_key) SELECT 'submissions', id FROM submissions"
-            " UNION ALL SELECT 'verdicts', request || '/' || submission FROM verdicts"
-            " UNION ALL SELECT 'feedback', submission FROM feedback"
-            " UNION ALL SELECT 'ledger', id FROM ledger"
+            "INSERT INTO log_queue (source, row_key, queued_at)"
+            " SELECT 'submissions', id, 0 FROM submissions"
+            " UNION ALL SELECT 'verdicts', request || '/' || submission, 0 FROM verdicts"
+            " UNION ALL SELECT 'feedback', submission, 0 FROM feedback"
+            " UNION ALL SELECT 'ledger', id, 0 FROM ledger"
         )
         enter_lines(connection, now=NOW, limit=100)
         make_head(connection, site=log.site, now=NOW, sign=log.sign)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -26,6 +28,7 @@ def upgrade() -> None:
         sa.Column("id", _NUMBER, nullable=False),
         sa.Column("source", sa.String(), nullable=False),
         sa.Column("row_key", sa.String(), nullable=False),
+        sa.Column("queued_at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_log_queue")),
     )
     op.create_index("queued_rows", "log_queue", ["source", "row_key"])
@@ -38,6 +41,8 @@ def upgrade() -> None:
         sa.Column("entered_at", sa.Double(), nullable=False),
         sa.Column("salt", sa.LargeBinary(), nullable=False),
         sa.Column("hash", sa.LargeBinary(), nullable=False),
+        sa.Column("line", sa.Text(), nullable=True),
+        sa.CheckConstraint("position >= 0", name=op.f("ck_log_leaves_position")),
         sa.PrimaryKeyConstraint("log", "position", name=op.f("pk_log_leaves")),
     )
     op.create_index("leaves_of_row", "log_leaves", ["source", "row_key"])
@@ -64,6 +69,7 @@ def upgrade() -> None:
         sa.Column("root", sa.LargeBinary(), nullable=False),
         sa.Column("at", sa.Double(), nullable=False),
         sa.Column("hash", sa.LargeBinary(), nullable=False),
+        sa.CheckConstraint("position >= 0", name=op.f("ck_log_anchors_position")),
         sa.PrimaryKeyConstraint("position", name=op.f("pk_log_anchors")),
     )
     op.create_index("anchors_of_log", "log_anchors", ["log", "size"])
@@ -79,6 +85,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("size", name=op.f("pk_log_heads")),
     )
     op.create_index("heads_by_publication", "log_heads", ["published_at", "size"])
+    now = time.time()
     for table, key, order in _EXISTING:
-        rows = f"SELECT '{table}', {key} FROM {table} ORDER BY {order}"  # noqa: S608  # constants
-        op.execute(f"INSERT INTO log_queue (source, row_key) {rows}")
+        rows = f"SELECT '{table}', {key}, {now} FROM {table} ORDER BY {order}"  # noqa: S608  # constants
+        op.execute(f"INSERT INTO log_queue (source, row_key, queued_at) {rows}")

@@ -6,16 +6,21 @@ import secrets
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from ....proofs.texts import anchor_text, head_text, leaf_hash, line_text
+from ....errors import Unavailable
+from ....proofs.texts import anchor_text, canonical, head_text, leaf_hash, line_text
 from ..tables.merkle_log import log_anchors, log_heads, log_leaves, log_queue, logs
-from .sources import SOURCES, LoggedRow
+from .sources import SOURCES, UNREADABLE, LoggedRow
+
+if TYPE_CHECKING:
+    from .tree import SqlMerkleTree
 
 SALT_BYTES = 16
 UNKNOWN_LOG = "-"
-"""The log of lines whose row was missing when it should have been entered."""
+"""The log of lines whose row was missing or unreadable when it should have been entered."""
 _CHUNK = 500
 
 
@@ -28,6 +33,14 @@ class HeadSignature:
 
     key: str
     signature: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedHead:
+    """The size and root (32 bytes) of a head of the main log."""
+
+    size: int
+    root: bytes
 
 
 Sign = Callable[[str], HeadSignature]
@@ -48,11 +61,15 @@ def enter_lines(connection: Connection, *, now: float, limit: int) -> int:
     keys: defaultdict[str, list[str]] = defaultdict(list)
     for each in queued:
         keys[each.source].append(each.row_key)
-    rows = {name: SOURCES[name].rows(connection, wanted) for name, wanted in keys.items()}
+    rows = {
+        name: SOURCES[name].readable_rows(connection, wanted)[0]
+        for name, wanted in keys.items()
+        if name in SOURCES
+    }
     sizes = {name: size for name, size, _ in connection.execute(select(logs)).all()}
     before, leaves = dict(sizes), []
     for each in queued:
-        row = rows[each.source].get(each.row_key) or LoggedRow(log=UNKNOWN_LOG, columns={})
+        row, kept = _kept(each.source, rows.get(each.source, {}).get(each.row_key))
         position, salt = sizes.get(row.log, 0), secrets.token_bytes(SALT_BYTES)
         sizes[row.log] = position + 1
         text = line_text(
@@ -72,6 +89,7 @@ def enter_lines(connection: Connection, *, now: float, limit: int) -> int:
                 "entered_at": now,
                 "salt": salt,
                 "hash": leaf_hash(text),
+                "line": kept,
             }
         )
     connection.execute(insert(log_leaves), leaves)
@@ -91,16 +109,37 @@ def enter_lines(connection: Connection, *, now: float, limit: int) -> int:
     return len(queued)
 
 
+def _kept(source: str, row: LoggedRow | None) -> tuple[LoggedRow, str | None]:
+    """Return the row to enter, and its columns as JSON where a newer row may replace it."""
+    try:
+        if row is not None:
+            text = canonical({"line": dict(row.columns), "log": row.log})
+            return row, text if SOURCES[source].replaced else None
+    except UNREADABLE:
+        pass
+    return LoggedRow(log=UNKNOWN_LOG, columns={}), None
+
+
 def make_head(
-    connection: Connection, *, site: str, now: float, sign: Sign, only: Collection[str] = ()
-) -> bool:
+    connection: Connection,
+    *,
+    site: str,
+    now: float,
+    sign: Sign,
+    only: Collection[str] = (),
+    last: RecordedHead | None = None,
+) -> RecordedHead | None:
     """Anchor the logs that have grown in the main log, and sign its head.
 
     Args:
         only: the names of the logs to anchor; all of them by default.
+        last: the head that was signed last, as far as it is known.
 
     Returns:
-        Whether there is a new head.
+        The new head; None if no log has grown.
+
+    Raises:
+        Unavailable: the main log does not extend ``last``; nothing is signed.
     """
     from .tree import MAIN, SqlMerkleTree  # noqa: PLC0415  # see the module
 
@@ -109,8 +148,15 @@ def make_head(
         grown = grown.where(logs.c.name.in_(only))
     new = connection.execute(grown).all()
     if not new:
-        return False
-    before = connection.scalar(select(func.count()).select_from(log_anchors)) or 0
+        return None
+    highest = connection.scalar(select(func.max(log_anchors.c.position)))
+    before = 0 if highest is None else highest + 1
+    if last is not None and not _extends(SqlMerkleTree(connection, MAIN), before, last):
+        raise Unavailable(
+            f"The log does not extend the head of size {last.size} that was signed last; no head "
+            "is signed.",
+            accepted="An administrator finds out more with: carrel audit verify.",
+        )
     anchors = []
     for position, log in enumerate(new, start=before):
         root = SqlMerkleTree(connection, log.name).root(log.size)
@@ -131,11 +177,22 @@ def make_head(
     size = before + len(anchors)
     main = SqlMerkleTree(connection, MAIN)
     main.store_nodes(before, size)
-    text = head_text(site=site, size=size, root=main.root(size), at=now)
+    root = main.root(size)
+    text = head_text(site=site, size=size, root=root, at=now)
     signed = sign(text)
     connection.execute(
         insert(log_heads).values(
             size=size, text=text, key=signed.key, signature=signed.signature, at=now, error=""
         )
     )
-    return True
+    return RecordedHead(size=size, root=root)
+
+
+def _extends(main: SqlMerkleTree, size: int, last: RecordedHead) -> bool:
+    """Whether the main log of ``size`` anchors begins with those of the last head."""
+    if size < last.size:
+        return False
+    try:
+        return main.root(last.size) == last.root
+    except LookupError:
+        return False

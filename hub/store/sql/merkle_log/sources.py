@@ -31,6 +31,8 @@ from ..tables.merkle_log import log_leaves, log_queue
 
 _CHUNK = 400
 """Keys in one query: SQLite and PostgreSQL limit the number of parameters."""
+UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, OverflowError)
+"""What is raised where a column or a key has a value that the service never writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,23 @@ class LineSource:
                 key = "/".join(str(values[name]) for name in self.key)
                 found[key] = LoggedRow(log=log, columns=values)
         return found
+
+    def readable_rows(
+        self, connection: Connection, keys: Sequence[str]
+    ) -> tuple[dict[str, LoggedRow], dict[str, str]]:
+        """Return the rows with these keys, and why others cannot be read, both by key."""
+        try:
+            return self.rows(connection, keys), {}
+        except UNREADABLE:
+            pass
+        found: dict[str, LoggedRow] = {}
+        unreadable: dict[str, str] = {}
+        for key in keys:
+            try:
+                found.update(self.rows(connection, [key]))
+            except UNREADABLE as error:
+                unreadable[key] = f"{type(error).__name__}: {error}"
+        return found, unreadable
 
     def outside(self, limit: int) -> Select[str]:
         """Return the query for the keys of rows that are neither in the log nor in its queue."""

@@ -6,6 +6,7 @@ main log at the sizes of its heads, are computed on the way from the roots of co
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from sqlalchemy import Connection, func, select
 from ....proofs.texts import anchor_text, leaf_hash
 from ....proofs.verification import Head
 from ..tables.merkle_log import log_anchors, log_heads, log_leaves, log_nodes, log_queue, logs
+from .growth import UNKNOWN_LOG, RecordedHead
 from .line_proofs import Leaf, text_of_leaf
-from .sources import SOURCES
+from .sources import SOURCES, UNREADABLE, LoggedRow
 
 _BATCH = 2000
 _MOST_OUTSIDE: Final = 1000
@@ -80,11 +82,17 @@ class _Frontier:
 
 
 def verify_log(
-    connection: Connection, published: Sequence[Head], read_head: ReadHead, advance: Advance
+    connection: Connection,
+    published: Sequence[Head],
+    read_head: ReadHead,
+    advance: Advance,
+    *,
+    last: RecordedHead | None = None,
 ) -> Iterator[LogFinding]:
     """Yield everything that differs.
 
     Args:
+        last: the head that was signed last, as recorded outside the database.
         published: verified heads from a place outside.
         read_head: verifies a stored head.
         advance: called with the number of lines that were read since the last call.
@@ -92,40 +100,54 @@ def verify_log(
     from .tree import SqlMerkleTree  # noqa: PLC0415  # see the module
 
     pair = SqlMerkleTree(connection, MAIN).hash_pair
-    sizes = {row.name: row.size for row in connection.execute(select(logs))}
+    stored = {row.name: row for row in connection.execute(select(logs))}
     names = connection.scalars(select(log_leaves.c.log).distinct()).all()
-    for name in sorted({*sizes, *names}):
-        yield from _log(connection, name, sizes.get(name), _Frontier(pair), advance)
-    yield from _main(connection, published, read_head, _Frontier(pair))
+    for name in sorted({*stored, *names}, key=str):
+        lines = _log(connection, name, stored.get(name), _Frontier(pair), advance)
+        yield from _guarded(lines, f"The log {name}", log=str(name))
+    anchors = _main(connection, published, read_head, _Frontier(pair), last)
+    yield from _guarded(anchors, "The main log")
     yield from _outside(connection)
     yield from _twice(connection)
+
+
+def _guarded(findings: Iterator[LogFinding], what: str, log: str = MAIN) -> Iterator[LogFinding]:
+    """Yield the findings of one log; a value that cannot be read is one, and ends only this log."""
+    try:
+        yield from findings
+    except UNREADABLE as error:
+        problem = f"{what} cannot be verified to its end: {type(error).__name__}: {error}."
+        yield LogFinding(problem=problem, log=log)
 
 
 def _log(
     connection: Connection,
     name: str,
-    size: int | None,
+    stored: Leaf | None,
     frontier: _Frontier,
     advance: Advance,
 ) -> Iterator[LogFinding]:
     nodes = _nodes(connection, name)
     anchors: defaultdict[int, list[Leaf]] = defaultdict(list)
-    for anchor in connection.execute(select(log_anchors).where(log_anchors.c.log == name)):
+    ordered = select(log_anchors).where(log_anchors.c.log == name).order_by(log_anchors.c.size)
+    for anchor in connection.execute(ordered):
         anchors[anchor.size].append(anchor)
+    size = None if stored is None else stored.size
+    if stored is not None and stored.anchored != max(anchors, default=0):
+        yield LogFinding(
+            problem=f"The log {name} is noted as anchored to {stored.anchored} lines; its last "
+            f"anchor is of {max(anchors, default=0)}.",
+            log=name,
+        )
     position = 0
     for batch in _batches(connection, name):
         for leaf, finding in _compared(connection, batch):
-            while position < leaf.position:
-                yield LogFinding(
-                    problem=f"Line {position} was removed from the log {name}.",
-                    log=name,
-                    position=position,
-                )
-                position += 1
-            position += 1
+            if leaf.position != position:
+                yield _gap(name, position, leaf)
+            position = max(position, leaf.position + 1)
             if finding is not None:
                 yield finding
-            complete = frontier.add(leaf.hash)
+            complete = frontier.add(leaf.hash if isinstance(leaf.hash, bytes) else b"")
             yield from _changed_nodes(name, frontier.size, complete, nodes)
             for anchor in anchors.pop(frontier.size, ()):
                 if frontier.root() != anchor.root:
@@ -142,14 +164,14 @@ def _log(
         yield LogFinding(
             problem=f"The log {name} has {position} lines; it should have {size}.", log=name
         )
-    for (level, number), digest in sorted(nodes.items()):
+    for (level, number), digest in nodes.items():
         yield LogFinding(
             problem=f"The log {name} has a node {number} of level {level} without its lines.",
             log=name,
             position=number,
-            found=digest.hex(),
+            found=_hex(digest),
         )
-    for late in sorted(anchors):
+    for late in anchors:
         yield LogFinding(
             problem=f"The log {name} had {late} lines when it was anchored; it has {position}.",
             log=name,
@@ -158,24 +180,29 @@ def _log(
         )
 
 
+def _gap(name: str, expected: int, leaf: Leaf) -> LogFinding:
+    problem = (
+        f"The log {name} has a line at {leaf.position}, before line {expected}: it was inserted."
+        if leaf.position < expected
+        else f"Line {expected} was removed from the log {name}."
+        if leaf.position == expected + 1
+        else f"Lines {expected} to {leaf.position - 1} were removed from the log {name}."
+    )
+    return LogFinding(problem=problem, log=name, position=expected)
+
+
 def _batches(connection: Connection, name: str) -> Iterator[Sequence[Leaf]]:
-    last = -1
-    while True:
-        query = (
-            select(log_leaves)
-            .where(log_leaves.c.log == name, log_leaves.c.position > last)
-            .order_by(log_leaves.c.position)
-            .limit(_BATCH)
-        )
-        found = connection.execute(query).all()
-        if not found:
-            return
+    query = select(log_leaves).where(log_leaves.c.log == name)
+    query = query.order_by(log_leaves.c.position).limit(_BATCH)
+    found = connection.execute(query).all()
+    while found:
         yield found
-        last = found[-1].position
+        found = connection.execute(query.where(log_leaves.c.position > found[-1].position)).all()
 
 
 def _nodes(connection: Connection, name: str) -> dict[tuple[int, int], bytes]:
     query = select(log_nodes).where(log_nodes.c.log == name)
+    query = query.order_by(log_nodes.c.level, log_nodes.c.position)
     return {(row.level, row.position): row.hash for row in connection.execute(query)}
 
 
@@ -194,8 +221,12 @@ def _changed_nodes(
                 log=name,
                 position=number,
                 expected=digest.hex(),
-                found=stored.hex(),
+                found=_hex(stored),
             )
+
+
+def _hex(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _compared(
@@ -206,22 +237,63 @@ def _compared(
     for leaf in batch:
         keys[leaf.source].append(leaf.row_key)
     rows = {
-        name: SOURCES[name].rows(connection, wanted)
+        name: SOURCES[name].readable_rows(connection, wanted)
         for name, wanted in keys.items()
         if name in SOURCES
     }
     for leaf in batch:
-        row = rows.get(leaf.source, {}).get(leaf.row_key)
-        found = leaf_hash(text_of_leaf(leaf, None if row is None else row.columns))
-        differs = found != leaf.hash and not _replaced(connection, leaf)
-        yield leaf, _different(leaf, found, missing=row is None) if differs else None
+        found, unreadable = rows.get(leaf.source, ({}, {}))
+        why = unreadable.get(leaf.row_key, "")
+        try:
+            finding = (
+                _unreadable(leaf, why)
+                if why
+                else _compare(connection, leaf, found.get(leaf.row_key))
+            )
+        except UNREADABLE as error:
+            finding = _unreadable(leaf, f"{type(error).__name__}: {error}")
+        yield leaf, finding
+
+
+def _compare(connection: Connection, leaf: Leaf, row: LoggedRow | None) -> LogFinding | None:
+    """Return what differs between a leaf, its row, and what it keeps of a row that is replaced."""
+    found = leaf_hash(text_of_leaf(leaf, None if row is None else row.columns))
+    source = SOURCES.get(leaf.source)
+    if leaf.log == UNKNOWN_LOG:
+        return LogFinding(
+            problem=f"The row {leaf.row_key} of the table {leaf.source} was removed, or could not "
+            f"be read, before it was entered in the log: line {leaf.position} of the log "
+            f"{leaf.log}.",
+            log=leaf.log,
+            position=leaf.position,
+            table=leaf.source,
+            row=leaf.row_key,
+        )
+    if source is not None and source.replaced:
+        kept = leaf_hash(text_of_leaf(leaf, json.loads(leaf.line)["line"]))
+        if kept != leaf.hash:
+            return _different(leaf, kept, missing=False)
+        if row is not None and _replaced(connection, leaf):
+            return None
+    return (
+        _different(leaf, found, missing=row is None) if row is None or found != leaf.hash else None
+    )
+
+
+def _unreadable(leaf: Leaf, why: str) -> LogFinding:
+    return LogFinding(
+        problem=f"The row {leaf.row_key} of the table {leaf.source} or its line {leaf.position} of "
+        f"the log {leaf.log} cannot be read: {why}.",
+        log=str(leaf.log),
+        position=leaf.position,
+        table=str(leaf.source),
+        row=str(leaf.row_key),
+        expected=_hex(leaf.hash),
+    )
 
 
 def _replaced(connection: Connection, leaf: Leaf) -> bool:
-    """Whether a newer leaf of the same row stands for it, as when feedback is released again."""
-    source = SOURCES.get(leaf.source)
-    if source is None or not source.replaced:
-        return False
+    """Whether the row was written again: there is a newer leaf of it, or it is queued."""
     newer = select(func.count()).where(
         log_leaves.c.source == leaf.source,
         log_leaves.c.row_key == leaf.row_key,
@@ -249,25 +321,19 @@ def _different(leaf: Leaf, found: bytes, *, missing: bool) -> LogFinding:
 
 
 def _main(
-    connection: Connection, published: Sequence[Head], read_head: ReadHead, frontier: _Frontier
+    connection: Connection,
+    published: Sequence[Head],
+    read_head: ReadHead,
+    frontier: _Frontier,
+    last: RecordedHead | None,
 ) -> Iterator[LogFinding]:
-    from ....proofs.verification import UnprovenLine  # noqa: PLC0415  # with its caller
-
     heads: defaultdict[int, list[tuple[str, bytes]]] = defaultdict(list)
     for head in published:
         heads[head.size].append(("published", head.root))
-    for row in connection.execute(select(log_heads).order_by(log_heads.c.size)):
-        try:
-            found = read_head(row.text, row.key, row.signature)
-        except UnprovenLine as error:
-            yield LogFinding(problem=f"The head of size {row.size}: {error}", table="log_heads")
-            continue
-        if found.size != row.size:
-            yield LogFinding(
-                problem=f"The head of size {row.size} was signed for size {found.size}.",
-                table="log_heads",
-            )
-        heads[found.size].append(("signed", found.root))
+    if last is not None:
+        heads[last.size].append(("recorded", last.root))
+    yield from _signed_heads(connection, read_head, heads)
+    signed = {size for size, of in heads.items() if "signed" in dict(of)}
     nodes = _nodes(connection, MAIN)
     sizes: dict[str, int] = {}
     for expected, anchor in enumerate(
@@ -298,6 +364,14 @@ def _main(
                     expected=root.hex(),
                     found=frontier.root().hex(),
                 )
+    if frontier.size and frontier.size not in signed:
+        yield LogFinding(
+            problem=f"The main log has {frontier.size} anchors, but no signed head of that size: "
+            "the head was removed, or the anchors were not written by the service.",
+            position=frontier.size - 1,
+            table="log_heads",
+            found=frontier.root().hex(),
+        )
     for size in sorted(heads):
         kind, root = heads[size][0]
         yield LogFinding(
@@ -306,11 +380,31 @@ def _main(
             position=frontier.size,
             expected=root.hex(),
         )
-    for level, number in sorted(nodes):
+    for level, number in nodes:
         yield LogFinding(
             problem=f"The main log has a node {number} of level {level} without its anchors.",
             position=number,
         )
+
+
+def _signed_heads(
+    connection: Connection, read_head: ReadHead, heads: dict[int, list[tuple[str, bytes]]]
+) -> Iterator[LogFinding]:
+    """Add the stored heads to ``heads``, and yield those that the site has not signed."""
+    from ....proofs.verification import UnprovenLine  # noqa: PLC0415  # with its caller
+
+    for row in connection.execute(select(log_heads).order_by(log_heads.c.size)):
+        try:
+            found = read_head(row.text, row.key, row.signature)
+        except (UnprovenLine, *UNREADABLE) as error:
+            yield LogFinding(problem=f"The head of size {row.size}: {error}", table="log_heads")
+            continue
+        if found.size != row.size:
+            yield LogFinding(
+                problem=f"The head of size {row.size} was signed for size {found.size}.",
+                table="log_heads",
+            )
+        heads.setdefault(found.size, []).append(("signed", found.root))
 
 
 def _outside(connection: Connection) -> Iterator[LogFinding]:
@@ -324,12 +418,12 @@ def _outside(connection: Connection) -> Iterator[LogFinding]:
             )
     for row in connection.execute(select(log_queue.c.source, log_queue.c.row_key)):
         known = SOURCES.get(row.source)
-        if known is None or not known.rows(connection, [row.row_key]):
+        if known is None or not known.readable_rows(connection, [row.row_key])[0]:
             yield LogFinding(
-                problem=f"The row {row.row_key} of the table {row.source} was removed before it "
-                "was entered in the log.",
-                table=row.source,
-                row=row.row_key,
+                problem=f"The row {row.row_key} of the table {row.source} was removed, or cannot "
+                "be read, before it was entered in the log.",
+                table=str(row.source),
+                row=str(row.row_key),
             )
 
 

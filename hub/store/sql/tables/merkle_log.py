@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, String, Table, Text
+import time
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+)
 
 from .core import Number, metadata
 
@@ -14,6 +27,7 @@ log_queue = Table(
     # The table of the row, and its key as text.
     Column("source", String, nullable=False),
     Column("row_key", String, nullable=False),
+    Column("queued_at", Double, nullable=False, default=time.time),
     Index("queued_rows", "source", "row_key"),
 )
 
@@ -28,6 +42,9 @@ log_leaves = Table(
     Column("entered_at", Double, nullable=False),
     Column("salt", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
+    # The columns of the row as JSON, where a newer row may replace it.
+    Column("line", Text),
+    CheckConstraint("position >= 0", name="position"),
     Index("leaves_of_row", "source", "row_key"),
 )
 
@@ -61,6 +78,7 @@ log_anchors = Table(
     Column("root", LargeBinary, nullable=False),
     Column("at", Double, nullable=False),
     Column("hash", LargeBinary, nullable=False),
+    CheckConstraint("position >= 0", name="position"),
     Index("anchors_of_log", "log", "size"),
 )
 
