@@ -212,7 +212,8 @@ class SqlLogStore:
         query = select(func.min(log_leaves.c.entered_at)).join(
             logs, and_(log_leaves.c.log == logs.c.name, first)
         )
-        return self._transactions.read(lambda c: c.scalar(query))
+        found: float | None = self._transactions.read(lambda c: c.scalar(query))
+        return found
 
     def lines(self) -> int:
         """Return the number of all lines."""

@@ -141,8 +141,8 @@ def _fill_ledger(connection: Connection, lines: int) -> None:
     )
     connection.execute(
         text(
-            "INSERT INTO log_queue (source, row_key) "
-            "SELECT 'ledger', CAST(id AS TEXT) FROM ledger ORDER BY id"
+            "INSERT INTO log_queue (source, row_key, queued_at) "
+            "SELECT 'ledger', CAST(id AS TEXT), 0 FROM ledger ORDER BY id"
         )
     )
 

@@ -27,7 +27,7 @@ from carrel.hub.store.sql.merkle_log.growth import HeadSignature, enter_lines, m
 from carrel.hub.supervisor import log_heads
 from carrel.hub.transparency.service import TransparencyLog
 
-from .test_log import NOW, fill, findings, folder, found_after, log_of
+from .log_kit import NOW, fill, findings, folder, found_after, log_of
 
 
 @pytest.fixture(scope="module")
