@@ -34,4 +34,4 @@ class RerunOut(Out):
     changes: list[str] = []
     """What is gone or has changed, one sentence each."""
     unchecked: list[str] = []
-    """Inputs that the receipt names without a hash."""
+    """Inputs that were not compared, with the reason, and further ones that were read."""

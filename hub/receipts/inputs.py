@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from ..files.safe_fs import opened_file
-from ..provenance.receipt import InputFileOut, JobReceiptOut
+from ..provenance.receipt import JobReceiptOut
 
 _PART: Final = 1 << 20
 UPLOADED: Final = "work"
@@ -18,57 +17,71 @@ UPLOADED: Final = "work"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputComparison:
+    """Attributes:
+    changes: the inputs that are gone or have changed, one sentence each.
+    unchecked: the inputs that were not compared, and further ones that were read, one phrase each.
+    """
+
+    changes: list[str]
+    unchecked: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InputFolders:
     """Attributes:
     home: of the user who runs the job again.
     course: the data of its course; None if there is none.
+    most_bytes: of all files together that are read to be compared.
     """
 
     home: Path
     course: Path | None = None
+    most_bytes: int = 1 << 30
 
-    def changes(self, receipt: JobReceiptOut) -> Iterator[str]:
-        """Yield a sentence for each input that is gone or has changed."""
-        for file in _hashed(receipt):
-            root, _, path = file.path.partition("/")
-            if root == UPLOADED:
+    def compared(self, receipt: JobReceiptOut) -> InputComparison:
+        """Compare the inputs that have a hash with the files that are there."""
+        if receipt.reported is None:
+            return InputComparison(changes=[], unchecked=["The job reported no inputs"])
+        changes, unchecked, left = [], [], self.most_bytes
+        inputs = receipt.reported.inputs
+        for file in inputs.files:
+            if not file.sha256:
+                unchecked.append(f"{file.path}: {file.note}")
                 continue
-            folder = {"home": self.home, "course": self.course}.get(root)
-            found = "" if folder is None else _digest(folder, tuple(path.split("/")), file.size)
-            if not found:
-                yield f"The input {file.path} is gone."
-            elif found != file.sha256:
-                yield f"The input {file.path} has changed."
+            if file.path.partition("/")[0] == UPLOADED:
+                continue
+            try:
+                with self._opened(file.path) as found:
+                    same_size = os.fstat(found.fileno()).st_size == file.size
+                    if same_size and file.size > left:
+                        unchecked.append(f"{file.path}: too large to compare")
+                        continue
+                    left -= file.size if same_size else 0
+                    same = same_size and _digest(found, file.size) == file.sha256
+            except OSError:
+                changes.append(f"The input {file.path} is gone.")
+                continue
+            if not same:
+                changes.append(f"The input {file.path} has changed.")
+        if inputs.left_out:
+            unchecked.append(f"{inputs.left_out} further files were read")
+        return InputComparison(changes=changes, unchecked=unchecked)
+
+    def _opened(self, name: str) -> BinaryIO:
+        """Open an input. Raises OSError if there is no such file in the folders."""
+        root, *steps = name.split("/")
+        folder = {"home": self.home, "course": self.course}.get(root)
+        outside = not steps or any(step in ("", ".", "..") or "\0" in step for step in steps)
+        if folder is None or outside:
+            raise FileNotFoundError(name)
+        return opened_file(folder, *steps)
 
 
-def unchecked(receipt: JobReceiptOut) -> list[str]:
-    """Return the inputs that have no hash, and further ones that were read, one phrase each."""
-    if receipt.reported is None:
-        return ["The job reported no inputs"]
-    inputs = receipt.reported.inputs
-    found = [f"{file.path}: {file.note}" for file in inputs.files if not file.sha256]
-    if inputs.left_out:
-        found.append(f"{inputs.left_out} further files were read")
-    return found
-
-
-def _hashed(receipt: JobReceiptOut) -> list[InputFileOut]:
-    if receipt.reported is None:
-        return []
-    return [file for file in receipt.reported.inputs.files if file.sha256]
-
-
-def _digest(folder: Path, steps: tuple[str, ...], size: int) -> str:
-    """Return the SHA-256 of a file; another text if its size differs, and "" if it is gone."""
-    if any(step in ("", ".", "..") or "\0" in step for step in steps):
-        return ""
-    try:
-        with opened_file(folder, *steps) as file:
-            if os.fstat(file.fileno()).st_size != size:
-                return "another size"
-            digest = hashlib.sha256()
-            while part := file.read(_PART):
-                digest.update(part)
-    except OSError:
-        return ""
+def _digest(file: BinaryIO, size: int) -> str:
+    """Return the SHA-256 of the first ``size`` bytes: the file may grow while it is read."""
+    digest = hashlib.sha256()
+    while size > 0 and (part := file.read(min(_PART, size))):
+        digest.update(part)
+        size -= len(part)
     return digest.hexdigest()

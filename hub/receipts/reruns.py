@@ -22,7 +22,7 @@ from ..requests.access import RequestAccess
 from ..requests.jobs import JobService, same_job
 from ..runtime.context import Context
 from ..schemas import JobIn, NotebookIn
-from .inputs import InputFolders, unchecked
+from .inputs import InputFolders
 from .service import ReceiptService
 
 _MOST_CHANGES: Final = 20
@@ -73,7 +73,8 @@ class Reruns:
         job = job.model_copy(update=update)
         job, of_image = self._with_image(job, receipt)
         folders = InputFolders(home=self.context.files.home(who.name), course=self._course(job))
-        changes += [*of_image, *folders.changes(receipt)]
+        compared = folders.compared(receipt)
+        changes += [*of_image, *compared.changes]
         made = None
         if not body.dry_run:
             if changes and not body.accept_changes:
@@ -82,7 +83,7 @@ class Reruns:
                 who, job, rerun_of=receipt.job, accepted_changes=changes[:_MOST_CHANGES]
             )
         return RerunOut(
-            request=made, rerun_of=receipt.job, changes=changes, unchecked=unchecked(receipt)
+            request=made, rerun_of=receipt.job, changes=changes, unchecked=compared.unchecked
         )
 
     def _own(
