@@ -119,7 +119,8 @@ class Publication:
     def _published(
         self, record: RequestRecord, name: str, places: Mapping[str, int], with_outputs: bool
     ) -> PublishedJob:
-        job, spec = same_job(record, self.context.files), record.job
+        job = same_job(record, self.context.files, owner=record.owner)
+        spec = record.job
         assert spec is not None
         # Values of other jobs, which the release has made parameters, are looked up again.
         given = {each.name for each in spec.results}

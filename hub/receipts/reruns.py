@@ -13,6 +13,7 @@ from typing import Any, Final
 from ..errors import Conflict, InvalidInput, NotFound
 from ..files.filenames import safe_name
 from ..inventory.images import ImageCatalogue
+from ..messages import units
 from ..provenance.notebook_hash import cells, source_hash, without_receipt
 from ..provenance.receipt import JobReceiptOut
 from ..provenance.rerun import RerunIn, RerunOut
@@ -27,6 +28,8 @@ from .service import ReceiptService
 
 _MOST_CHANGES: Final = 20
 _MOST_NAMED: Final = 5
+_REQUESTED: Final = ("devices", "model", "seconds", "memory_bytes", "internet")
+"""What a receipt of another site requests."""
 
 
 class ChangedSince(Conflict):
@@ -92,8 +95,11 @@ class Reruns:
         """Return body, receipt and changes of a job of this site."""
         record = RequestAccess(self.context.store).visible(who, job)
         receipt = given or self.receipts.receipt(who, job)
-        body = same_job(record, self.context.files)
+        body = same_job(record, self.context.files, owner=who.name)
         changes = []
+        if record.owner != who.name and record.job is not None and record.job.secrets:
+            named = ", ".join(record.job.secrets)
+            changes.append(f"Its secrets of {record.owner} are left out: {named}.")
         if body.notebook is not None and receipt.notebook is not None:
             stored = hashlib.sha256(self.context.files.input_path(job).read_bytes()).hexdigest()
             if stored != receipt.notebook.sha256:
@@ -121,7 +127,9 @@ class Reruns:
             raise NotVerified(
                 f"The cells of the notebook are not those that {receipt.job} was submitted with."
             )
-        fields = {name: value for name, value in receipt.requested.items() if value is not None}
+        # A receipt may name any field, such as secrets of the caller.
+        requested = {name: receipt.requested.get(name) for name in _REQUESTED}
+        fields = {name: value for name, value in requested.items() if value is not None}
         job = JobIn.model_validate(
             {
                 **fields,
@@ -135,7 +143,11 @@ class Reruns:
                 "image": receipt.image,
             }
         )
-        return job, receipt, [f"The receipt was signed by {receipt.site} (key {found.key.id})."]
+        changes = [f"The receipt was signed by {receipt.site} (key {found.key.id})."]
+        if receipt.secrets:
+            left_out = units.count(len(receipt.secrets), "secret")
+            changes.append(f"It used {left_out} there, which it does not get here.")
+        return job, receipt, changes
 
     def _with_image(self, job: JobIn, receipt: JobReceiptOut) -> tuple[JobIn, list[str]]:
         """Return the job with an image that is here, and how this differs from the receipt."""

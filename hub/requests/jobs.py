@@ -137,11 +137,15 @@ class JobService:
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         """Return the body that submits a stored job again. Raises NotFound."""
         record = RequestAccess(self.context.store).visible(who, request_id)
-        return same_job(record, self.context.files)
+        return same_job(record, self.context.files, owner=who.name)
 
 
-def same_job(record: RequestRecord, files: Files) -> JobIn:
+def same_job(record: RequestRecord, files: Files, *, owner: str) -> JobIn:
     """Return the submitted body without its idempotency key.
+
+    Args:
+        owner: of the new job. Another one than that of the stored job gets it without secrets:
+            the same names may belong to secrets of their own.
 
     Raises:
         NotFound: the request is a session or a grading run, or its files were deleted.
@@ -162,7 +166,7 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
         {
             **job_fields.body_fields(job),
             "results": unresolved(job),
-            "secrets": list(job.secrets),
+            "secrets": list(job.secrets) if owner == record.owner else [],
             # An attempt takes the state that a session has saved.
             "continuation": job.continuation if record.lease is None else "",
             "group": record.group,

@@ -63,7 +63,7 @@ class Resumption:
         c = self.context
         record = RequestAccess(c.store).owned(who, request_id)
         job = _resumable(record)
-        again = same_job(record, c.files)
+        again = same_job(record, c.files, owner=who.name)
         plan = _ResumePlan()
         if job.sweep is not None and body.from_cell:
             raise InvalidInput(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ from typing import Any
 import pytest
 
 from carrel.hub.provenance.canonical_json import parse_object
-from carrel.hub.provenance.crate import read_receipt
-from carrel.hub.provenance.receipt import JobReceiptOut
+from carrel.hub.provenance.crate import read_receipt, signed_crate
+from carrel.hub.provenance.notebook_hash import content_hash, source_hash, with_receipt
+from carrel.hub.provenance.receipt import HashedNotebookOut, JobReceiptOut
+from carrel.hub.schemas.secrets.bodies import SecretIn
+from carrel.hub.secrets.vault import SecretVault
 from carrel.spawners.fake import FakeBackend
 
-from ..doubles import STRANGER, STUDENT1
+from ..doubles import STRANGER, STUDENT1, TEACHER
 from ..images import NEW, OLD, image
 from ..notebooks import notebook
 from ..requests.samples import command, job, named
@@ -43,6 +47,30 @@ def rerun(site: Site, **body: Any) -> Any:
 
 def receipt(site: Site, made: str) -> str:
     return site.api(STUDENT1).get(f"{API}/requests/{made}/receipt").text
+
+
+def notebook_of_another_site(other: Site, text: str = SOURCE, **values: Any) -> str:
+    """Return a notebook that the other site has signed with a receipt of these values."""
+    content = parse_object(text.encode(), "The notebook")
+    hashes = {"content_sha256": content_hash(content), "source_sha256": source_hash(content)}
+    hashed = HashedNotebookOut(name="train.ipynb", **hashes)
+    key = other.context.signing_key
+    receipt = JobReceiptOut.model_validate(
+        {
+            "site": "https://other.example.edu/",
+            "key": key.public.id,
+            "job": "j-1",
+            "what": "notebook",
+            "owner": "student1",
+            "group": "cs101",
+            "state": "succeeded",
+            "submitted_at": 1.0,
+            "notebook": hashed,
+            "output": hashed,
+            **values,
+        }
+    )
+    return json.dumps(with_receipt(content, signed_crate(receipt, key)))
 
 
 def test_a_job_runs_again_with_the_same_notebook_parameters_and_limits(site: Site) -> None:
@@ -133,6 +161,29 @@ def test_a_job_of_another_user_does_not_run(site: Site) -> None:
         assert answer.status_code == 404
 
 
+def test_a_teacher_who_repeats_the_job_of_a_student_does_not_lend_it_secrets(site: Site) -> None:
+    vault = SecretVault(site.context)
+    for who in (STUDENT1, TEACHER):
+        vault.put(who, "TOKEN", SecretIn.model_validate({"value": "s3cret-value"}))
+    old = ended(site, command(secrets=["TOKEN:env"]))
+    page, change = site.page(TEACHER), "Its secrets of student1 are left out: TOKEN:env=TOKEN."
+    found = page.post(f"{API}/reruns", json={"job": old, "dry_run": True}).json()
+    assert found["changes"] == [change]
+    again = page.post(f"{API}/reruns", json={"job": old, "accept_changes": True}).json()
+    made = site.context.store.request(again["request"]["id"]).job
+    assert made is not None
+    assert (made.secrets, made.accepted_changes) == ((), (change,))
+    copied = page.post(f"{PREFIX}requests/{old}/again", data={"csrf": ""})
+    assert copied.status_code == 303
+    made = site.context.store.request(copied.headers["location"].rpartition("/")[2]).job
+    assert made is not None
+    assert made.secrets == ()
+    form = page.get(f"{PREFIX}submit?again={old}").text
+    assert "train.py" in form
+    assert "TOKEN" not in form
+    assert rerun(site, job=old).json()["request"]["secrets"] == ["TOKEN:env=TOKEN"]
+
+
 @pytest.mark.parametrize("body", [{}, {"job": "j-1", "file": "{}"}, {"file": "{}"}])
 def test_one_job_or_one_file_with_a_receipt_is_needed(site: Site, body: dict[str, str]) -> None:
     assert rerun(site, **body).status_code == 400
@@ -156,6 +207,20 @@ class TestAnotherSite:
         made = rerun(other, file=executed, accept_changes=True).json()
         assert made["rerun_of"] == old
         assert made["request"]["parameters"] == {"lr": 0.05}
+
+    def test_a_receipt_that_requests_secrets_gets_none(self, site: Site, other: Site) -> None:
+        vault = SecretVault(site.context)
+        vault.put(STUDENT1, "TOKEN", SecretIn.model_validate({"value": "s3cret-value"}))
+        executed = notebook_of_another_site(
+            other,
+            secrets=["TOKEN:file"],
+            requested={"seconds": 60, "secrets": ["TOKEN"], "after": ["j-none"]},
+        )
+        answer = rerun(site, file=executed, accept_changes=True)
+        assert answer.status_code == 201
+        made = answer.json()["request"]
+        assert (made["secrets"], made["seconds"], made["after"]) == ([], 60, [])
+        assert "It used 1 secret there, which it does not get here." in answer.json()["changes"]
 
     def test_a_receipt_without_its_notebook_does_not(self, site: Site, other: Site) -> None:
         old = ended(site, job(), output_ipynb=SOURCE)
