@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from ..errors import Conflict, InvalidInput, NotFound
 from ..files.filenames import safe_name
+from ..groups.membership import Membership
 from ..inventory.images import ImageCatalogue
 from ..messages import units
 from ..provenance.notebook_hash import cells, source_hash, without_receipt
@@ -59,6 +62,7 @@ class Reruns:
             NotVerified: the receipt or its notebook was edited.
             NotFound: the job does not exist here, or its files were deleted.
             ChangedSince: image or inputs are gone or have changed; the message names them.
+            NotAMember: the caller is not in the group, also for ``dry_run``.
             Refused: the job is not admitted.
         """
         if bool(body.job) == bool(body.file):
@@ -71,8 +75,9 @@ class Reruns:
                 job, receipt, changes = self._foreign(found)
         else:
             job, receipt, changes = self._own(who, body.job, None)
-        update: dict[str, object] = {"idempotency_key": body.idempotency_key}
-        update |= {"group": body.group} if body.group else {}
+        # What is compared below tells of files of the group.
+        group = Membership.of(self.context).choose_group(who.name, body.group or job.group)
+        update = {"group": group, "idempotency_key": body.idempotency_key}
         job = job.model_copy(update=update)
         job, of_image = self._with_image(job, receipt)
         folders = InputFolders(home=self.context.files.home(who.name), course=self._course(job))
@@ -130,19 +135,25 @@ class Reruns:
         # A receipt may name any field, such as secrets of the caller.
         requested = {name: receipt.requested.get(name) for name in _REQUESTED}
         fields = {name: value for name, value in requested.items() if value is not None}
-        job = JobIn.model_validate(
-            {
-                **fields,
-                "group": receipt.group,
-                "notebook": NotebookIn(
-                    name=receipt.notebook.name, content=json.dumps(submitted(found.notebook))
-                ),
-                "kernel": receipt.kernel,
-                "parameters": receipt.parameters,
-                "workdir": receipt.workdir,
-                "image": receipt.image,
-            }
-        )
+        name, content = receipt.notebook.name, json.dumps(submitted(found.notebook))
+        try:
+            job = JobIn.model_validate(
+                {
+                    **fields,
+                    "group": receipt.group,
+                    "notebook": NotebookIn(name=name, content=content),
+                    "kernel": receipt.kernel,
+                    "parameters": receipt.parameters,
+                    "workdir": receipt.workdir,
+                    "image": receipt.image,
+                }
+            )
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise InvalidInput(
+                f"The receipt of {receipt.job} describes a job that cannot run here: "
+                f"{'.'.join(map(str, first['loc']))}: {first['msg']}."
+            ) from None
         changes = [f"The receipt was signed by {receipt.site} (key {found.key.id})."]
         if receipt.secrets:
             left_out = units.count(len(receipt.secrets), "secret")
@@ -178,7 +189,11 @@ class Reruns:
 
 
 def submitted(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Return an executed notebook as it was before, without added cells and outputs."""
+    """Return an executed notebook as it was before, without added cells and outputs.
+
+    Raises:
+        InvalidInput: it is no notebook.
+    """
     bare = without_receipt(notebook)
     metadata = {k: v for k, v in bare.get("metadata", {}).items() if k not in _EXECUTION}
     return bare | {"metadata": metadata, "cells": list(_bare_cells(bare))}
@@ -189,7 +204,10 @@ _EXECUTION: Final = frozenset({"papermill", "carrel"})
 
 def _bare_cells(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for kind, _, cell in cells(notebook):
-        metadata = {k: v for k, v in cell.get("metadata", {}).items() if k not in _EXECUTION}
+        given = cell.get("metadata", {})
+        if not isinstance(given, dict):
+            raise InvalidInput("The notebook has a cell whose metadata is not a JSON object.")
+        metadata = {k: v for k, v in given.items() if k not in _EXECUTION}
         code: dict[str, object] = {"outputs": [], "execution_count": None} if kind == "code" else {}
         yield cell | {"metadata": metadata} | code
 

@@ -14,6 +14,7 @@ from carrel.hub.provenance.canonical_json import parse_object
 from carrel.hub.provenance.crate import read_receipt, signed_crate
 from carrel.hub.provenance.notebook_hash import content_hash, source_hash, with_receipt
 from carrel.hub.provenance.receipt import HashedNotebookOut, JobReceiptOut
+from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas.secrets.bodies import SecretIn
 from carrel.hub.secrets.vault import SecretVault
 from carrel.spawners.fake import FakeBackend
@@ -137,6 +138,19 @@ def test_a_path_that_leads_outside_is_not_read(site: Site) -> None:
     assert "is gone" in rerun(site, job=old).json()["detail"]
 
 
+def test_the_data_of_a_course_is_compared_for_its_members_only(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "courses" / "cs101" / "data"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "exam.csv").write_text("1")
+    read = {"path": "course/exam.csv", "size": 1, "sha256": hashlib.sha256(b"1").hexdigest()}
+    old = ended(site, command(), report={"inputs": {"files": [read]}})
+    assert rerun(site, job=old, dry_run=True).json()["changes"] == []
+    site.context.store.put_group(Group(name="cs102", max_devices=4))
+    for group in ("cs102", "cs103"):
+        answer = rerun(site, job=old, dry_run=True, group=group)
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_a_member")
+
+
 def test_an_edited_receipt_is_refused(site: Site) -> None:
     text = receipt(site, ended(site, command()))
     assert rerun(site, file=text).status_code == 201
@@ -221,6 +235,23 @@ class TestAnotherSite:
         made = answer.json()["request"]
         assert (made["secrets"], made["seconds"], made["after"]) == ([], 60, [])
         assert "It used 1 secret there, which it does not get here." in answer.json()["changes"]
+
+    @pytest.mark.parametrize(
+        ("text", "values", "expected"),
+        [
+            (SOURCE, {"requested": {"seconds": "soon"}}, "seconds"),
+            (SOURCE, {"group": ""}, "group"),
+            (SOURCE, {"parameters": {"lr": float("nan")}}, "parameters"),
+            (SOURCE, {"image": "x" * 200}, "image"),
+            ('{"metadata": {}, "cells": [{"source": "", "metadata": null}]}', {}, "metadata"),
+        ],
+    )
+    def test_a_receipt_that_describes_no_job_is_refused(
+        self, site: Site, other: Site, text: str, values: dict[str, Any], expected: str
+    ) -> None:
+        answer = rerun(site, file=notebook_of_another_site(other, text, **values))
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+        assert expected in answer.json()["detail"]
 
     def test_a_receipt_without_its_notebook_does_not(self, site: Site, other: Site) -> None:
         old = ended(site, job(), output_ipynb=SOURCE)
