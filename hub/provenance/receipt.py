@@ -86,12 +86,16 @@ class SeedOut(Out):
 
 
 class UsedDeviceOut(Out):
+    """A device that the job had.
+
+    ``id`` is recorded with the attempt. The rest is what the pool says of this id when the receipt
+    is written (``written_at``), which may be later.
+    """
+
     id: str
     model: str = ""
     memory_bytes: int = 0
     node: str = ""
-    driver: str = ""
-    """The plug-in that lists it, such as ``nvidia``."""
     simulated: bool = False
 
 
@@ -142,6 +146,8 @@ class JobReceiptOut(Out):
     submitted_at: float
     started_at: float | None = None
     ended_at: float | None = None
+    written_at: float | None = None
+    """When the receipt was written: at the first request for it. Null in older receipts."""
     attempts: list[AttemptOut] = []
     devices: list[UsedDeviceOut] = []
     """Of the newest attempt."""

@@ -77,6 +77,7 @@ class JobFacts:
             submitted_at=record.submitted_at,
             started_at=record.started_at,
             ended_at=record.ended_at,
+            written_at=self.context.clock(),
             attempts=list(self._attempts()),
             devices=list(self._devices()),
             device_seconds=self.context.store.charged([record.id]).get(record.id, 0.0),
@@ -146,7 +147,6 @@ class JobFacts:
                 model=device.model,
                 memory_bytes=device.memory_bytes,
                 node=device.node,
-                driver=device.driver,
                 simulated=device.simulated,
             )
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from carrel.hub.provenance.receipt import JobReceiptOut
+from carrel.hub.provenance.receipt import JobReceiptOut, UsedDeviceOut
 from carrel.hub.provenance.verification import verify
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.scheduling.model.states import State
 
-from ..doubles import STRANGER, STUDENT1
+from ..doubles import STRANGER, STUDENT1, device
 from ..notebooks import notebook
 from ..requests.samples import command, job, named
 from ..web.fakes import API
@@ -57,6 +58,25 @@ def test_a_notebook_has_a_receipt_with_what_the_service_knows_and_what_was_repor
     assert receipt.reported.git is not None
     assert receipt.reported.git.differs
     assert receipt.reported.inputs.files[0].path == "home/x.csv"
+
+
+def test_what_is_known_of_a_device_is_dated_by_the_receipt(site: Site) -> None:
+    made = ended(site, job(), report=REPORT | {"drivers": ["NVIDIA 550"]})
+    site.clock.pass_(86_400)
+    site.context.store.sync_devices("local", [replace(device(0), model="Replaced GPU")])
+    receipt = fetched(site, made)
+    assert receipt.ended_at is not None
+    assert receipt.written_at == site.clock.now
+    assert receipt.written_at - receipt.ended_at > 80_000
+    assert receipt.devices == [
+        UsedDeviceOut(
+            id="SIM-0", node="local", model="Replaced GPU", memory_bytes=16 << 30, simulated=True
+        )
+    ]
+    assert receipt.reported is not None
+    assert receipt.reported.drivers == ["NVIDIA 550"]
+    panel = site.page(STUDENT1).get(f"/services/carrel/requests/{made}/receipt").text
+    assert "as of the receipt" in panel
 
 
 def test_the_executed_notebook_contains_its_receipt(site: Site) -> None:
