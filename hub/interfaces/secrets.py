@@ -74,9 +74,6 @@ class SecretStore(Protocol):
     def renew_secrets(self, renew: Callable[[str], str]) -> int:
         """Replace every token, also of notification addresses; return how many there are."""
 
-    def put_session_secrets(self, request_id: str, uses: Sequence[str]) -> None:
-        """Store which secrets a session uses."""
-
     def session_secrets(self, request_id: str) -> tuple[str, ...]:
         """Return which secrets a session uses."""
 

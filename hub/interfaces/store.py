@@ -172,7 +172,12 @@ class Store(
     # -- requests -------------------------------------------------------------------------
 
     def submit(
-        self, new: NewRequest, now: float, *, charge: ProgramCharge | None = None
+        self,
+        new: NewRequest,
+        now: float,
+        *,
+        charge: ProgramCharge | None = None,
+        secrets: Sequence[str] = (),
     ) -> RequestRecord:
         """Store a request in ``queued``.
 
@@ -180,6 +185,7 @@ class Store(
 
         Args:
             charge: of a job that a program submits.
+            secrets: that a session uses; those of a job are in its specification.
 
         Raises:
             Forbidden, OverMaximum: the program may not submit it any more; nothing is stored.

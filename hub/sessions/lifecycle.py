@@ -76,9 +76,7 @@ class SessionLifecycle:
         c = self.context
         request = RequestFactory.of(c).session(owner, server_name, options)
         used = SecretVault(c).resolved(owner, request.group, options.secrets)
-        record = c.store.submit(request, c.clock())
-        if used:
-            c.store.put_session_secrets(record.id, used)
+        record = c.store.submit(request, c.clock(), secrets=used)
         c.notifier.notify()
         return record
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from sqlalchemy.exc import StatementError
 
 from carrel.hub.errors import Conflict, IllegalMove, InvalidInput, NotFound, StaleEpoch
 from carrel.hub.interfaces.store import Store
@@ -239,6 +240,17 @@ class TestRequests:
         live = store.live_session("ada", "gpu")
         assert live is not None
         assert live.id == "s-e"
+
+    def test_a_session_is_stored_with_its_secrets_or_not_at_all(self, store: Store) -> None:
+        cannot_be_stored = (object(),)
+        with pytest.raises(StatementError):
+            store.submit(session("a"), 100, secrets=cannot_be_stored)  # type: ignore[arg-type]
+        assert store.requests(RequestFilter()) == ()
+        uses = ("TOKEN:file", "KEY:env=KEY@lab")
+        first = store.submit(session("a"), 100, secrets=uses)
+        assert store.submit(session("b"), 101, secrets=("OTHER:file",)) == first
+        assert store.session_secrets("s-a") == uses
+        assert store.session_secrets("s-b") == ()
 
     def test_an_unknown_group_or_a_used_id_stores_nothing(self, store: Store) -> None:
         with pytest.raises(NotFound, match="Groups: lab"):

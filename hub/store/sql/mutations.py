@@ -21,7 +21,7 @@ from ...scheduling.model.snapshot import Kind
 from ...transitions import lifecycle, owner_changes
 from ...transitions.transition import LeaseInterval, Transition, event_data
 from ..rules.conversions import NodeSelector, QuotaCheck
-from . import pool, programs, queries
+from . import pool, programs, queries, secrets
 from .marks_and_audit import record_change
 from .merkle_log.queue import queue_line
 from .tables.core import attempts, events, labels, lease_devices, leases, ledger, nodes, requests
@@ -41,7 +41,11 @@ from .tables.request_rows import (
 
 
 def submit(
-    connection: Connection, new: NewRequest, now: float, charge: ProgramCharge | None = None
+    connection: Connection,
+    new: NewRequest,
+    now: float,
+    charge: ProgramCharge | None = None,
+    session_secrets: Sequence[str] = (),
 ) -> RequestRecord:
     first = _find_repeated(connection, new)
     if first is not None:
@@ -60,6 +64,8 @@ def submit(
         return first
     if charge is not None:
         programs.charge(connection, new.id, charge, now)
+    if session_secrets:
+        secrets.put_uses(connection, new.id, session_secrets)
     _add_transition_events(connection, step)
     return queries.request(connection, new.id)
 

@@ -60,10 +60,6 @@ class SqlSecrets:
     def renew_secrets(self, renew: Callable[[str], str]) -> int:
         return self._transactions.write(lambda c: replace_tokens(c, renew))
 
-    def put_session_secrets(self, request_id: str, uses: Sequence[str]) -> None:
-        query = insert(session_secrets).values(request_id=request_id, uses=list(uses))
-        self._transactions.write(lambda c: c.execute(query))
-
     def session_secrets(self, request_id: str) -> tuple[str, ...]:
         query = select(session_secrets.c.uses).where(session_secrets.c.request_id == request_id)
         uses: list[str] | None = self._transactions.read(lambda c: c.scalar(query))
@@ -136,6 +132,12 @@ def replace_tokens(connection: Connection, renew: Callable[[str], str]) -> int:
             connection.execute(query.values({column: renew(token)}))
             count += 1
     return count
+
+
+def put_uses(connection: Connection, request_id: str, uses: Sequence[str]) -> None:
+    """Store which secrets a session uses, in the transaction that stores its request."""
+    query = insert(session_secrets).values(request_id=request_id, uses=list(uses))
+    connection.execute(query)
 
 
 def put_ticket(connection: Connection, lease_id: str, token_hash: str) -> None:

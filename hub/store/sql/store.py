@@ -187,9 +187,14 @@ class SqlStore(
     # -- requests -------------------------------------------------------------------------
 
     def submit(
-        self, new: NewRequest, now: float, *, charge: ProgramCharge | None = None
+        self,
+        new: NewRequest,
+        now: float,
+        *,
+        charge: ProgramCharge | None = None,
+        secrets: Sequence[str] = (),
     ) -> RequestRecord:
-        return self._write(lambda c: mutations.submit(c, new, now, charge))
+        return self._write(lambda c: mutations.submit(c, new, now, charge, secrets))
 
     def request(self, request_id: str) -> RequestRecord:
         return self._read(lambda c: queries.request(c, request_id))
