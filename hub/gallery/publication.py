@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -113,8 +113,7 @@ class Publication:
                 field="pipeline",
             )
         access = RequestAccess(self.context.store)
-        # In the order of submission, in which each job follows those that it waits for.
-        return [access.owned(who, job.id) for job in found.jobs]
+        return _in_order([access.owned(who, job.id) for job in found.jobs])
 
     def _published(
         self, record: RequestRecord, name: str, places: Mapping[str, int], with_outputs: bool
@@ -187,6 +186,27 @@ class Publication:
                 "parameters": fields_of(checked.fields),
             }
         )
+
+
+def _in_order(records: Sequence[RequestRecord]) -> list[RequestRecord]:
+    """Return the jobs in their order, but each after those that it waits for.
+
+    Jobs that were submitted at the same time can come in any order.
+    """
+    known = {record.id: record for record in records}
+    placed = dict[str, RequestRecord]()
+
+    def place(record: RequestRecord) -> None:
+        if record.job is not None and record.id not in placed:
+            names = [Dependency.parse(each).job for each in record.job.after]
+            for name in (*names, *(each.reference.job for each in record.job.results)):
+                if name in known:
+                    place(known[name])
+            placed[record.id] = record
+
+    for record in records:
+        place(record)
+    return list(placed.values())
 
 
 def _left_out(job: JobIn, home: str) -> Iterator[str]:
