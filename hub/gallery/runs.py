@@ -6,12 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ..admission.request_factory import RequestFactory, new_id
-from ..errors import CarrelError, InvalidInput
+from ..errors import CarrelError, Conflict, InvalidInput
 from ..groups.membership import Membership
 from ..records.dependencies import Dependency, ResultReference
 from ..records.identity import Identity
 from ..requests.jobs import JobService
 from ..requests.termination import RequestTermination
+from ..scheduling.model.states import State
 from ..schemas import JobIn, RequestOut
 from ..schemas.gallery import GalleryRunIn
 from .published_job import GALLERY_LABEL, PublishedJob
@@ -30,7 +31,8 @@ class GalleryRuns:
         Raises:
             NotFound: the caller may not see the item.
             InvalidInput: parameters are given for a pipeline, or one is unknown.
-            Refused: a job is not admitted; then none stays queued.
+            Refused: a job is not admitted; then none that this call has stored stays queued.
+            Conflict: an earlier run of the pipeline with this idempotency key was cancelled.
         """
         context = self.gallery.context
         version, published = self.gallery.jobs(who, item_id, body.version)
@@ -50,11 +52,22 @@ class GalleryRuns:
         for job in jobs:
             RequestFactory.of(context).job(who, job)
         done: list[RequestOut] = []
+        stored: list[RequestOut] = []
         try:
             for job, each in zip(jobs, published, strict=True):
-                done.append(JobService(context).submit(who, _linked(job, each, done)))
+                request, is_new = JobService(context).submit_once(who, _linked(job, each, done))
+                if is_new:
+                    stored.append(request)
+                elif len(jobs) > 1 and request.state == State.CANCELLED:
+                    # Jobs that wait for its success would never start.
+                    raise Conflict(
+                        f"{request.id}, a job of the run with this idempotency key, was cancelled.",
+                        accepted="Run the pipeline again with another idempotency key.",
+                        field="idempotency_key",
+                    )
+                done.append(request)
         except CarrelError:
-            for request in done:
+            for request in stored:
                 with suppress(CarrelError):  # It has ended.
                     RequestTermination(context).cancel(who, request.id)
             raise

@@ -67,6 +67,19 @@ class JobService:
         if rerun_of and request.job is not None:
             job = replace(request.job, rerun_of=rerun_of, accepted_changes=tuple(accepted_changes))
             request = replace(request, job=job)
+        return self._queued(who, accepted, request)[0]
+
+    def submit_once(self, who: Identity, body: JobIn) -> tuple[RequestOut, bool]:
+        """Queue a job as ``submit``; return also whether this call has stored it.
+
+        False: it is an earlier job with the same idempotency key.
+        """
+        return self._queued(who, *self._accepted(who, body))
+
+    def _queued(
+        self, who: Identity, accepted: AcceptedJob, request: NewRequest
+    ) -> tuple[RequestOut, bool]:
+        c = self.context
         request, charge = Programs(c).charged(who, request)
         stored = False
         try:
@@ -81,7 +94,7 @@ class JobService:
             if not stored:
                 c.files.discard(request.id)
         c.notifier.notify()
-        return RequestPresenter.of(c).one(record, viewer_of(c.store, who))
+        return RequestPresenter.of(c).one(record, viewer_of(c.store, who)), stored
 
     def _with_secrets(self, request: NewRequest, body: JobIn) -> NewRequest:
         """Return the request with the complete form of its secrets, which must exist."""

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from carrel.hub.controller.loop import Loop
+from carrel.hub.errors import OverMaximum
 from carrel.hub.records.audit import AuditAction, ChangeFilter
 from carrel.hub.records.identity import Identity
+from carrel.hub.records.requests import NewRequest, RequestFilter
+from carrel.hub.requests.dependencies import DependencyCheck
 from carrel.hub.web.forms.job import PARAMETER
 
 from ...doubles import ADMIN, STRANGER, STUDENT1, TEACHER, FakeHub, no_time
@@ -312,6 +315,46 @@ def test_a_pipeline_runs_whole_or_not_at_all(site: Site) -> None:
     again = site.api(TEACHER).post(f"{API}/gallery/{item['id']}/run", json={"idempotency_key": "k"})
     assert [each["id"] for each in again.json()["requests"]] == [one["id"], two["id"]]
     check_page(site.page(TEACHER).get(f"{GALLERY}/{item['id']}").text)
+    site.api(TEACHER).delete(f"{API}/requests/{one['id']}")
+    again = site.api(TEACHER).post(f"{API}/gallery/{item['id']}/run", json={"idempotency_key": "k"})
+    assert (again.status_code, "another idempotency key" in again.text) == (409, True)
     refused = site.api(STRANGER).post(f"{API}/gallery/{item['id']}/run", json={})
     assert refused.status_code == 403
     assert site.page(STRANGER).get(f"{PREFIX}submit?gallery={item['id']}").status_code == 400
+
+
+def test_a_refused_job_cancels_the_jobs_of_its_own_call_alone(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = submit(site, labels={"pipeline": "p", "pipeline-job": "prepare"})
+    second = submit(site, labels={"pipeline": "p", "pipeline-job": "train"}, after=[first])
+    item = publish(site, second, title="Both", pipeline=True)
+    run = f"{API}/gallery/{item['id']}/run"
+
+    def jobs() -> dict[str, str]:
+        found = site.context.store.requests(RequestFilter(owner="teacher"))
+        return {each.id: each.state for each in found}
+
+    check = DependencyCheck.held
+
+    def refuse(self: DependencyCheck, who: Any, request: NewRequest, after: Any) -> NewRequest:
+        if after:
+            raise OverMaximum("There is no room for it.")
+        return check(self, who, request, after)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DependencyCheck, "held", refuse)
+        answer = site.api(TEACHER).post(run, json={"idempotency_key": "k"})
+        assert "no room" in answer.text
+    assert list(jobs().values()) == ["cancelled"]
+    again = site.api(TEACHER).post(run, json={"idempotency_key": "k"})
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "conflict")
+    assert list(jobs().values()) == ["cancelled"]
+
+    whole = site.api(TEACHER).post(run, json={"idempotency_key": "new"}).json()["requests"]
+    before = jobs()
+    with monkeypatch.context() as patched:
+        patched.setattr(DependencyCheck, "held", refuse)
+        assert "no room" in site.api(TEACHER).post(run, json={"idempotency_key": "new"}).text
+    assert jobs() == before
+    assert before[whole[0]["id"]] == "queued"
