@@ -20,10 +20,13 @@ AT_ONCE: Final = 2
 """Comparisons of all users."""
 SECONDS: Final = 30.0
 _WAIT_SECONDS: Final = 5.0
-_WORKER: Final = "carrel.hub.requests.comparison.worker"
+_COMMAND: Final = (sys.executable, "-P", "-m", "carrel.hub.requests.comparison.worker")
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "VIRTUAL_ENV", "TMPDIR")
 """Variables that the process gets: no secret of the service."""
 _ERRORS: Final = {error.code: error for error in (Conflict, InvalidInput, TooLarge)}
+_LAST_LINE: Final = 500
+"""Bytes at the end of the standard error in which Python names an error that ends it."""
+_OTHERWISE: Final = "Download both runs and compare them with nbdime."
 _log = logging.getLogger(__name__)
 
 
@@ -41,6 +44,7 @@ class ComparingProcess:
             InvalidInput: one of them cannot be read.
             TooLarge: it takes too long or too much memory.
             Unavailable: too many comparisons are running.
+            CarrelError: the process fails; its error is in the log of the service.
         """
         if not self._slots.acquire(timeout=_WAIT_SECONDS):
             raise Unavailable(
@@ -55,7 +59,7 @@ class ComparingProcess:
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
             ended = subprocess.run(
-                (sys.executable, "-P", "-m", _WORKER),
+                _COMMAND,
                 input=given.written(),
                 capture_output=True,
                 timeout=self.seconds,
@@ -69,11 +73,16 @@ class ComparingProcess:
         if ended.returncode == REFUSED:
             raise _error(ended.stdout)
         _log.warning("comparison failed: %s", ended.stderr[-2000:].decode(errors="replace"))
-        raise _too_large("The comparison ended early: the runs need too much time or memory.")
+        if ended.returncode < 0 or b"MemoryError" in ended.stderr[-_LAST_LINE:]:
+            raise _too_large("The comparison ended early: the runs need too much time or memory.")
+        raise CarrelError(
+            "The comparison failed by an error in Carrel. The log of the service has the details.",
+            accepted=_OTHERWISE,
+        )
 
 
 def _too_large(message: str) -> TooLarge:
-    return TooLarge(message, accepted="Download both runs and compare them with nbdime.")
+    return TooLarge(message, accepted=_OTHERWISE)
 
 
 def _error(body: bytes) -> CarrelError:

@@ -39,7 +39,7 @@ def main() -> int:
         found = compared(ComparisonInput.read(sys.stdin.buffer.read()))
     except CarrelError as error:
         body = {"code": error.code, "message": error.message, "accepted": error.accepted}
-        sys.stdout.write(json.dumps(body))
+        sys.stdout.write(json.dumps(_encodable(body)))
         return REFUSED
     sys.stdout.buffer.write(found.model_dump_json().encode())
     return 0
@@ -56,7 +56,7 @@ def compared(given: ComparisonInput) -> ComparisonOut:
         logs = [_without_end(content.decode(errors="replace")) for content in (given.a, given.b)]
         return _comparison(given, order.a, order.b).of_logs(*logs)
     a, b = (
-        read_notebook(facts.about.name, content).node
+        _encodable(read_notebook(facts.about.name, content).node)
         for facts, content in ((order.a, given.a), (order.b, given.b))
     )
     comparison = _comparison(given, _with_metadata(order.a, a), _with_metadata(order.b, b))
@@ -70,6 +70,19 @@ def compared_cells(notebook: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         for cell in notebook["cells"]
         if INJECTED_TAG not in (cell.get("metadata", {}).get("tags") or ())
     ]
+
+
+def _encodable(value: Any) -> Any:
+    """Return JSON without lone surrogates, which no answer can hold: ``?`` stands for each."""
+    match value:
+        case str():
+            return value.encode(errors="replace").decode()
+        case Mapping():
+            return {_encodable(name): _encodable(each) for name, each in value.items()}
+        case list():
+            return [_encodable(each) for each in value]
+        case _:
+            return value
 
 
 def _without_end(log: str) -> str:

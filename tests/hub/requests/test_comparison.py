@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from carrel.hub.comparison.facts import RunFacts, compare_facts
 from carrel.hub.comparison.schemas import ComparedRunOut
 from carrel.hub.comparison.tolerance import Tolerance
-from carrel.hub.errors import InvalidInput, TooLarge
+from carrel.hub.errors import CarrelError, InvalidInput, TooLarge
+from carrel.hub.requests.comparison import process
 from carrel.hub.requests.comparison.order import ComparisonInput, ComparisonOrder
 from carrel.hub.requests.comparison.process import ComparingProcess
 from carrel.hub.requests.comparison.worker import compared
@@ -89,3 +91,28 @@ def test_a_comparison_that_takes_too_long_is_ended() -> None:
 def test_the_process_reports_what_is_wrong_with_a_notebook() -> None:
     with pytest.raises(InvalidInput, match="is not a notebook"):
         ComparingProcess().compare(_given(b"[]", b"{}"))
+
+
+def test_a_lone_surrogate_is_replaced() -> None:
+    a = _notebook("3.11", "succeeded").replace(b'"source": "1"', b'"source": "\\ud800 1"')
+    found = ComparingProcess().compare(_given(a, _notebook("3.11", "ok")))
+    (cell,) = found.cells
+    assert cell.source_rows is not None
+    assert [(row.kind, row.a, row.b) for row in cell.source_rows.rows] == [("changed", "? 1", "1")]
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "sentence"),
+    [
+        ("raise KeyError('cells')", CarrelError, "failed by an error in Carrel"),
+        ("raise MemoryError", TooLarge, "too much time or memory"),
+        ("import os; os.kill(os.getpid(), 9)", TooLarge, "too much time or memory"),
+    ],
+)
+def test_the_end_of_the_process_has_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, program: str, error: type[CarrelError], sentence: str
+) -> None:
+    monkeypatch.setattr(process, "_COMMAND", (sys.executable, "-c", program))
+    with pytest.raises(CarrelError, match=sentence) as raised:
+        ComparingProcess().compare(_given(b"{}", b"{}"))
+    assert type(raised.value) is error
