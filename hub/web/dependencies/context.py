@@ -52,6 +52,7 @@ from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
 from ...workflows.schedules import ScheduleService
 from ..html.notebook_cells import NotebookCellCache
+from ..html.output_cache import NotebookOutputCache
 from ..live.dispatcher import ChangeDispatcher
 from ..live.event_streams import EventStreams
 from ..live.sse import Streams
@@ -115,6 +116,7 @@ class WebContext:
     templates: Environment
     clock: Clock
     notebook_cells: NotebookCellCache = field(default_factory=NotebookCellCache)
+    notebook_outputs: NotebookOutputCache = field(default_factory=NotebookOutputCache)
 
     @property
     def user_notifications(self) -> NotificationService:

@@ -10,7 +10,6 @@ opens it: in a frame without an origin and without a network.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -258,10 +257,10 @@ def content(output: JsonValue, theme: Theme = "light") -> OutputContent | None:
         if mime in data:
             try:
                 return OutputContent(mime=mime, data=base64.b64decode(joined(data[mime])))
-            except binascii.Error:
+            except ValueError:  # not base64, or not even ASCII
                 return None
     if _SVG in data:
-        return OutputContent(mime=_SVG, data=joined(data[_SVG]).encode())
+        return OutputContent(mime=_SVG, data=joined(data[_SVG]).encode(errors="replace"))
     if _HTML in data:
         page = html_page(joined(data[_HTML]), theme)
         return OutputContent(mime="text/html; charset=utf-8", data=page)

@@ -9,7 +9,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from ....attempts.notebook_format import read_notebook
 from ....comparison.schemas import (
     ABSOLUTE,
     MOST_RELATIVE,
@@ -23,7 +22,6 @@ from ....comparison.schemas import (
 )
 from ....comparison.sentences import summary_sentence, text_sentence
 from ....errors import CarrelError, InvalidInput, NotFound
-from ....requests.comparison.worker import compared_cells
 from ...dependencies.callers import Carrel, RequestId
 from ...dependencies.context import WebContext
 from ...dependencies.visitors import Follower, Guest, html
@@ -106,9 +104,15 @@ def cell_output(
     ``cell``: its number among all cells but papermill's own, from 1; ``number``: of the output in
     the cell, from 0.
     """
-    name, notebook = web.requests.output(visitor.identity, request_id)
-    cells = compared_cells(read_notebook(name, notebook).node)
-    outputs = cells[cell - 1].get("outputs", []) if 0 < cell <= len(cells) else []
+    who = visitor.identity
+    shown = web.requests.request(who, request_id)
+    if not shown.ended:
+        raise NotFound(f"{request_id} has not ended: it is {shown.state}.")
+    epoch = shown.lease.epoch if shown.lease is not None else 0
+    cells = web.notebook_outputs.outputs(
+        request_id, epoch, lambda: web.requests.output(who, request_id)
+    )
+    outputs = cells[cell - 1] if 0 < cell <= len(cells) else ()
     output = outputs[number] if number < len(outputs) else None
     found = content(output, theme_of(request))
     if found is None:

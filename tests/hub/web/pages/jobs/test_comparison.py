@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 
 from carrel.hub.comparison.schemas import ComparisonOut
+from carrel.hub.records.identity import Identity
+from carrel.hub.web.html.cell_output import OutputContent
+from carrel.hub.web.html.cell_output import content as content_of
+from carrel.hub.web.html.output_cache import displayed_outputs
 
 from ...fakes import API, NOW, PREFIX, World, job
 from ...page_checks import text_of
@@ -125,3 +129,56 @@ def test_a_file_that_is_no_notebook_is_refused(
     body = {"a": {"request": "j-aaaaaaaa"}, "b": {"notebook": notebook}}
     found = world.program("ada-reads").post(f"{API}/comparisons", json=body)
     assert (found.status_code, sentence in found.text) == (status, True)
+
+
+def test_the_notebook_of_many_pictures_is_read_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+    known = world.service.output
+
+    def output(who: Identity, request_id: str) -> tuple[str, bytes]:
+        read.append(request_id)
+        return known(who, request_id)
+
+    monkeypatch.setattr(world.service, "output", output)
+    picture = f"{PREFIX}requests/j-bbbbbbbb/cells/3/outputs/0"
+    for _ in range(3):
+        assert world.browser().get(picture).status_code == 200
+    assert world.browser().get(picture.replace("cells/3", "cells/2")).status_code == 404
+    assert read == ["j-bbbbbbbb"]
+    assert world.browser("nobody").get(picture).status_code != 200
+    world.service.put(job(id="j-bbbbbbbb", state="running", ended=False))
+    assert world.browser().get(picture).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"not json", 400),
+        (b'{"cells": 1}', 400),
+        (b"[" * 100_000, 400),
+        (b" " * (33 << 20), 413),
+        (b'{"cells": [1, {"outputs": 1}, {"outputs": [1, {"data": 1}]}]}', 404),
+        (b'{"cells": [{"metadata": 1}, {}, {"outputs": [{"data": {"image/png": 1}}]}]}', 404),
+    ],
+)
+def test_a_picture_of_a_damaged_notebook_is_refused(
+    world: World, content: bytes, status: int
+) -> None:
+    world.service.outputs["j-bbbbbbbb"] = ("train.ipynb", content)
+    found = world.browser().get(f"{PREFIX}requests/j-bbbbbbbb/cells/3/outputs/0")
+    assert found.status_code == status
+
+
+def test_cells_of_papermill_are_not_counted_and_surrogates_are_replaced() -> None:
+    notebook = {
+        "cells": [
+            {"metadata": {"tags": ["injected-parameters"]}, "outputs": [{"data": {}}]},
+            {"outputs": [{"data": {"image/svg+xml": ["<svg>", "\ud800"], "text/plain": "x"}}]},
+            {"outputs": [{"data": {"image/png": "\u00e9"}}]},
+        ]
+    }
+    ((svg,), (png,)) = displayed_outputs("a.ipynb", json.dumps(notebook).encode())
+    assert content_of(svg) == OutputContent(mime="image/svg+xml", data=b"<svg>?")
+    assert content_of(png) is None
