@@ -21,7 +21,7 @@ from carrel.hub.schemas.coursework.official_checks import (
     OfficialVerdictOut,
 )
 
-from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
+from ...hub.doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from .. import course_site
 from ..checks import came_out
 from ..course_site import CourseSite, files
@@ -91,6 +91,34 @@ def test_a_check_is_an_opportunistic_request_of_the_teacher(site: CourseSite) ->
     assert left(site) == 1
     with pytest.raises(Conflict, match="under way"):
         start(site, "other")
+
+
+def test_a_check_belongs_to_a_present_teacher(site: CourseSite) -> None:
+    store = site.services.access.context.store
+
+    def owner(text: str) -> str:
+        asked = start(site, text)
+        end(site, asked)
+        return store.request(asked.id).owner
+
+    allow(site, per_day=5)
+    store.set_teachers("cs101", ["another", "teacher"])
+    assert owner("one") == "teacher"
+    store.set_teachers("cs101", ["another"])
+    assert owner("two") == "another"
+    store.set_teachers("cs101", [])
+    body = OfficialCheckRuleIn(per_day=5)
+    site.services.official_checks.allow(ADMIN, "cs101", "ps1", body)
+    assert owner("three") == "admin"
+    store.set_teachers("cs101", ["teacher"])
+    allow(site, per_day=5)
+    store.set_teachers("cs101", [])
+    assert owner("four") == "admin"  # who created the course
+    site.hub.people.discard("admin")
+    with pytest.raises(Conflict, match="cs101 has no teacher") as refused:
+        start(site, "five")
+    assert refused.value.accepted.startswith("Ask an administrator")
+    assert (len(mine(site)), left(site)) == (4, 1)
 
 
 def test_concurrent_calls_count_once(site: CourseSite) -> None:
