@@ -20,7 +20,7 @@ AT_ONCE: Final = 2
 """Comparisons of all users."""
 SECONDS: Final = 30.0
 _WAIT_SECONDS: Final = 5.0
-_COMMAND: Final = (sys.executable, "-P", "-m", "carrel.hub.requests.comparison.worker")
+_WORKER: Final = (sys.executable, "-P", "-m", "carrel.hub.requests.comparison.worker")
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "VIRTUAL_ENV", "TMPDIR")
 """Variables that the process gets: no secret of the service."""
 _ERRORS: Final = {error.code: error for error in (Conflict, InvalidInput, TooLarge)}
@@ -35,6 +35,7 @@ class ComparingProcess:
     """Compares by one process for each comparison, which is killed after ``seconds``."""
 
     seconds: float = SECONDS
+    command: tuple[str, ...] = _WORKER
     _slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
 
     def compare(self, given: ComparisonInput) -> ComparisonOut:
@@ -59,7 +60,7 @@ class ComparingProcess:
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
             ended = subprocess.run(
-                _COMMAND,
+                self.command,
                 input=given.written(),
                 capture_output=True,
                 timeout=self.seconds,

@@ -12,7 +12,6 @@ from carrel.hub.comparison.facts import RunFacts, compare_facts
 from carrel.hub.comparison.schemas import ComparedRunOut
 from carrel.hub.comparison.tolerance import Tolerance
 from carrel.hub.errors import CarrelError, InvalidInput, TooLarge
-from carrel.hub.requests.comparison import process
 from carrel.hub.requests.comparison.order import ComparisonInput, ComparisonOrder
 from carrel.hub.requests.comparison.process import ComparingProcess
 from carrel.hub.requests.comparison.worker import compared
@@ -110,9 +109,8 @@ def test_a_lone_surrogate_is_replaced() -> None:
     ],
 )
 def test_the_end_of_the_process_has_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, program: str, error: type[CarrelError], sentence: str
+    program: str, error: type[CarrelError], sentence: str
 ) -> None:
-    monkeypatch.setattr(process, "_COMMAND", (sys.executable, "-c", program))
     with pytest.raises(CarrelError, match=sentence) as raised:
-        ComparingProcess().compare(_given(b"{}", b"{}"))
+        ComparingProcess(command=(sys.executable, "-c", program)).compare(_given(b"{}", b"{}"))
     assert type(raised.value) is error
