@@ -60,7 +60,9 @@ class DependencyController:
         held = store.requests(RequestFilter(held=True, limit=_ALL))
         known = self._known(held, now) if held else _Known()
         changed, sentences, finder = False, dict[str, str](), ResultFinder(self._context)
-        unapproved = {job.request_id for job in store.program_jobs() if job.waits} if held else ()
+        of_programs = any(request.program for request in held)
+        jobs = store.program_jobs() if of_programs else ()
+        unapproved = {job.request_id for job in jobs if job.waits}
         for request in held:
             if request.id in unapproved:
                 sentences[request.id] = approval_sentence(request.program, request.id)

@@ -168,12 +168,19 @@ _RUNNING = select(
     .scalar_subquery()
     .label("charged"),
 ).where(leases.c.request_id == bindparam("request"), leases.c.released_at.is_(None))
+_ANY_PROGRAM = select(programs.c.id).limit(1)
+# Sorted by its reader: with ORDER BY, SQLite reads all requests in their order, ended ones too.
 _LIVE = (
-    select(programs, program_jobs.c.request_id, _WAITS.label("waits"), requests.c.submitted_at)
+    select(
+        programs,
+        program_jobs.c.request_id,
+        _WAITS.label("waits"),
+        requests.c.submitted_at,
+        requests.c.number,
+    )
     .join_from(requests, program_jobs, program_jobs.c.request_id == requests.c.id)
     .join(programs, programs.c.id == program_jobs.c.program)
     .where(requests.c.ended_at.is_(None))
-    .order_by(requests.c.number)
 )
 
 
@@ -192,6 +199,8 @@ def revoke(
 
 
 def live_jobs(connection: Connection) -> tuple[ProgramJob, ...]:
+    if connection.scalar(_ANY_PROGRAM) is None:
+        return ()
     return tuple(
         ProgramJob(
             request_id=row.request_id,
@@ -199,7 +208,7 @@ def live_jobs(connection: Connection) -> tuple[ProgramJob, ...]:
             submitted_at=row.submitted_at,
             waits=row.waits,
         )
-        for row in connection.execute(_LIVE)
+        for row in sorted(connection.execute(_LIVE), key=lambda row: row.number)
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.controller.dependencies import RESUMPTIONS_EVERY
+from carrel.hub.controller.dependencies import RESUMPTIONS_EVERY, DependencyController
 from carrel.hub.errors import InvalidInput
+from carrel.hub.records.identity import ProgramJob
 from carrel.hub.requests.explanation import WaitExplanations
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.queries import RequestQueries
@@ -13,6 +14,7 @@ from carrel.hub.requests.resumption import Resumption
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.schemas import RequestOut
 from carrel.hub.schemas.resume import ResumeIn
+from carrel.hub.store.sql.programs import SqlPrograms
 
 from ..doubles import STUDENT1, STUDENT2
 from ..requests.samples import job
@@ -54,6 +56,19 @@ def test_a_job_starts_after_the_job_that_it_waits_for_and_holds_nothing_until_th
     assert state(world, other) == "running", "the free device is not kept for it"
     end(world, first)
     assert state(world, second) == "starting"
+
+
+def test_the_jobs_of_programs_are_read_only_if_one_is_held(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = submit(world, world.running_job(devices=0).id)
+
+    def refused(_store: SqlPrograms) -> tuple[ProgramJob, ...]:
+        pytest.fail("the jobs of programs were read")
+
+    monkeypatch.setattr(SqlPrograms, "program_jobs", refused)
+    DependencyController(world.context).reconcile(world.clock.now)
+    assert state(world, held) == "queued"
 
 
 def test_a_job_waits_for_all_of_several_jobs(world: World) -> None:

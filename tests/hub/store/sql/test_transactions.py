@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from carrel.hub.errors import NotFound, Unavailable
+from carrel.hub.records.identity import Program, ProgramCharge
 from carrel.hub.records.requests import NewRequest, RequestFilter, RequestRecord
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
@@ -266,6 +267,11 @@ def test_frequent_statements_do_not_read_the_whole_history(store: SqlStore, data
         )
         store.launch(lease.id, now=102.0, token_hash="h")
         store.lease_of_token("h")
+        store.add_program(_PROGRAM, "hash", most=1)
+        charge = ProgramCharge(program=_PROGRAM, device_seconds=60.0, needs_approval=False)
+        store.submit(_job(2), 103.0, charge=charge)
+        store.program_jobs()
+        store.program_usage(frozenset({"p-1"}), 104.0)
         store.renew({lease.id: 103.0}, until=133.0)
         store.charge([lease.id], now=104.0)
         store.snapshot(200)
@@ -288,6 +294,9 @@ def test_frequent_statements_do_not_read_the_whole_history(store: SqlStore, data
     assert [plan for plan in plans if _reads_everything(plan)] == []
 
 
+_PROGRAM = Program(
+    id="p-1", name="tuner", owner="ada", device_seconds=1e3, created_at=1.0, expires_at=1e9
+)
 _FILTERS = (
     RequestFilter(states=LIVE),
     RequestFilter(states=frozenset({State.QUEUED})),
@@ -324,6 +333,7 @@ def _reads_everything(plan: str) -> bool:
         "ledger",
         "events",
         "request_labels",
+        "program_jobs",
     )
     # These indexes contain only unfinished requests, however long the history is.
     alive = ("one_live_", "requests_not_ended", "requests_changed")
