@@ -35,9 +35,10 @@ class ProgramEnforcement:
         jobs = self._store.program_jobs()
         if not jobs:
             return False
-        programs = {job.program.id: job.program for job in jobs}
-        usage = self._store.program_usage(frozenset(programs), now)
-        spent = {name for name, each in programs.items() if usage[name].used > each.device_seconds}
+        # What a program has used grows only while it holds devices.
+        running = {job.program.id: job.program for job in jobs if job.holds}
+        used = self._store.programs_used(frozenset(running), now) if running else {}
+        spent = {name for name, each in running.items() if used[name] > each.device_seconds}
         changed = False
         for job in jobs:
             cause = _over(job.program) if job.program.id in spent else _cause(job, now)

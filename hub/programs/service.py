@@ -39,7 +39,7 @@ class Programs:
         Raises:
             Forbidden: no group of the caller allows programs.
             InvalidInput: the name is invalid.
-            Conflict, OverMaximum: there is one of this name, or there are too many.
+            Conflict, OverMaximum: the caller has, or had, one of this name, or has too many.
         """
         c, now = self.context, self.context.clock()
         if not _NAME.fullmatch(body.name):
@@ -105,13 +105,12 @@ class Programs:
             NotFound: there is no such program of the caller; administrators may revoke any.
         """
         c, now = self.context, self.context.clock()
-        found = [
+        found = (
             each
             for each in c.store.programs(None if who.admin else who.name)
             if name == each.id or (name == each.name and each.owner == who.name)
-        ]
-        # Of several with one name, at most one works.
-        program = min(found, key=lambda each: not each.works(now), default=None)
+        )
+        program = next(found, None)
         if program is None:
             raise NotFound(
                 f"There is no program {name[:40]!r}.", accepted="`carrel token ls` lists yours."

@@ -76,6 +76,8 @@ class ProgramJob:
     submitted_at: float
     waits: bool
     """Whether it waits for approval."""
+    holds: bool = False
+    """Whether it holds devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,8 +55,10 @@ def test_programs_are_found_by_token_and_owner(store: Store) -> None:
     assert store.revoke_program("p-2", by="ada", now=3.0)
     assert not store.revoke_program("p-2", by="bob", now=4.0)
     assert store.program("p-2") == replace(second, revoked_at=3.0, revoked_by="ada")
-    # An expired or revoked one does not keep its name.
-    store.add_program(replace(second, id="p-3"), "hash3", most=2)
+    # A name that was used stays taken by the jobs of its program; a revoked one counts no more.
+    with pytest.raises(Conflict, match="before"):
+        store.add_program(replace(second, id="p-3"), "hash3", most=2)
+    store.add_program(replace(second, id="p-3", name="third"), "hash3", most=2)
 
 
 def test_the_budget_is_checked_where_the_job_is_stored(store: Store) -> None:
@@ -99,9 +101,14 @@ def test_a_running_job_counts_with_its_time_limit_and_an_ended_one_with_its_char
 ) -> None:
     submit(store, "a", 60)
     start = Start(request_id="j-a", devices=(store.devices()[0].id,))
+    assert [each.holds for each in store.program_jobs()] == [False]
     (lease,) = store.grant([start], now=3.0, lease_seconds=100.0)
+    assert [each.holds for each in store.program_jobs()] == [True]
     assert usage(store, 13.0) == ProgramUsage(used=10.0, committed=60.0, jobs=1, live=1)
     store.renew({lease.id: 8.0}, until=100.0)
     store.charge([lease.id], now=8.0)
     assert store.charged(["j-a"]) == {"j-a": 5.0}
     assert usage(store, 13.0) == ProgramUsage(used=10.0, committed=60.0, jobs=1, live=1)
+    assert store.programs_used(frozenset({"p-1"}), 13.0) == {"p-1": 10.0}
+    submit(store, "b", 30)
+    assert usage(store, 13.0) == ProgramUsage(used=10.0, committed=90.0, jobs=2, live=2)

@@ -6,9 +6,21 @@ submissions at the same time cannot exceed it together, and none succeeds after 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Double,
+    Row,
+    bindparam,
+    cast,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from ...errors import Conflict, Forbidden, NotFound, OverMaximum
 from ...records.audit import AuditAction, AuditEntry
@@ -48,8 +60,14 @@ class SqlPrograms:
 
     def program_usage(self, program_ids: frozenset[str], now: float) -> Mapping[str, ProgramUsage]:
         return self._transactions.read(
-            lambda c: {each: usage(c, each, now) for each in program_ids}
+            lambda c: {
+                each: replace(usage(c, each, now), jobs=c.scalar(_COUNT, {"program": each}) or 0)
+                for each in program_ids
+            }
         )
+
+    def programs_used(self, program_ids: frozenset[str], now: float) -> Mapping[str, float]:
+        return self._transactions.read(lambda c: {each: used(c, each, now) for each in program_ids})
 
     def revoke_program(
         self, program_id: str, *, by: str, now: float, change: AuditEntry | None = None
@@ -76,7 +94,13 @@ def add(
     if any(each.name == program.name for each in working):
         raise Conflict(
             f"There is a program {program.name} already.",
-            accepted=f"Choose another name, or revoke it: carrel token revoke {program.name}",
+            accepted="Choose another name.",
+        )
+    if any(each.name == program.name for each in known):
+        # Its jobs are known by this name: a program of the same name could read and cancel them.
+        raise Conflict(
+            f"You had a program {program.name} before, and its jobs belong to that name.",
+            accepted="Choose a name that you have not used.",
         )
     if len(working) >= most:
         raise OverMaximum(
@@ -129,19 +153,30 @@ def charge(connection: Connection, request_id: str, charged: ProgramCharge, now:
 
 
 def usage(connection: Connection, program_id: str, now: float) -> ProgramUsage:
+    """Return the budget of a program; its jobs are not counted."""
     program = {"program": program_id}
     charged = connection.scalar(_CHARGED, program) or 0.0
-    used = committed = charged
-    live = connection.execute(_LIVE_JOBS, program).all()
-    for job in live:
-        # The time limit covers the attempt that runs, and replaces what it was charged so far.
-        running = connection.execute(_RUNNING, {"request": job.id}).first()
-        committed += job.devices * job.seconds
-        if running is not None:
-            committed -= running.charged or 0.0
-            used += running.devices * max(0.0, now - running.charged_until)
-    jobs = connection.scalar(_COUNT, program) or 0
-    return ProgramUsage(used=used, committed=committed, jobs=jobs, live=len(live))
+    running = connection.execute(_RUNNING, program).all()
+    live = connection.execute(_LIVE_JOBS, program).one()
+    # The time limit covers the attempt that runs, and replaces what it was charged so far.
+    replaced = sum(each.charged or 0.0 for each in running)
+    return ProgramUsage(
+        used=charged + _held(running, now),
+        committed=charged + (live.limits or 0.0) - replaced,
+        live=live.jobs,
+    )
+
+
+def used(connection: Connection, program_id: str, now: float) -> float:
+    """Return what a program has used, as in ``ProgramUsage``, without its queued jobs."""
+    program = {"program": program_id}
+    charged = connection.scalar(_CHARGED, program) or 0.0
+    return float(charged + _held(connection.execute(_RUNNING, program), now))
+
+
+def _held(running: Iterable[Any], now: float) -> float:
+    """Return the device-seconds of leases that were not charged yet, of rows of ``_RUNNING``."""
+    return float(sum(each.devices * max(0.0, now - each.charged_until) for each in running))
 
 
 _OF_PROGRAM = program_jobs.c.program == bindparam("program")
@@ -151,23 +186,35 @@ _CHARGED = (
     .join_from(program_jobs, ledger, ledger.c.request_id == program_jobs.c.request_id)
     .where(_OF_PROGRAM)
 )
+# Not of integers, whose product would be too large for PostgreSQL.
+_LIMIT = requests.c.devices * cast(requests.c.seconds, Double)
 _LIVE_JOBS = (
-    select(requests.c.id, requests.c.devices, requests.c.seconds)
+    select(func.count().label("jobs"), func.sum(_LIMIT).label("limits"))
     .join_from(requests, program_jobs, program_jobs.c.request_id == requests.c.id)
     .where(_OF_PROGRAM, requests.c.ended_at.is_(None))
 )
-# The lease of a job that is not released, what it was charged, and since when it was not.
-_RUNNING = select(
-    leases.c.charged_until,
-    select(func.count())
-    .where(lease_devices.c.lease_id == leases.c.id)
-    .scalar_subquery()
-    .label("devices"),
-    select(func.sum(ledger.c.device_seconds))
-    .where(ledger.c.lease_id == leases.c.id)
-    .scalar_subquery()
-    .label("charged"),
-).where(leases.c.request_id == bindparam("request"), leases.c.released_at.is_(None))
+_NOT_RELEASED = leases.c.released_at.is_(None)
+# The leases of live jobs that are not released, what they were charged, and since when they were
+# not.
+_RUNNING = (
+    select(
+        leases.c.charged_until,
+        select(func.count())
+        .where(lease_devices.c.lease_id == leases.c.id)
+        .scalar_subquery()
+        .label("devices"),
+        select(func.sum(ledger.c.device_seconds))
+        .where(ledger.c.lease_id == leases.c.id)
+        .scalar_subquery()
+        .label("charged"),
+    )
+    .join_from(leases, program_jobs, program_jobs.c.request_id == leases.c.request_id)
+    .join(requests, requests.c.id == leases.c.request_id)
+    .where(_OF_PROGRAM, _NOT_RELEASED, requests.c.ended_at.is_(None))
+)
+_HOLDS = (requests.c.devices > 0) & (
+    select(leases.c.id).where(leases.c.request_id == requests.c.id, _NOT_RELEASED).exists()
+)
 _ANY_PROGRAM = select(programs.c.id).limit(1)
 # Sorted by its reader: with ORDER BY, SQLite reads all requests in their order, ended ones too.
 _LIVE = (
@@ -175,6 +222,7 @@ _LIVE = (
         programs,
         program_jobs.c.request_id,
         _WAITS.label("waits"),
+        _HOLDS.label("holds"),
         requests.c.submitted_at,
         requests.c.number,
     )
@@ -207,6 +255,7 @@ def live_jobs(connection: Connection) -> tuple[ProgramJob, ...]:
             program=_program(row),
             submitted_at=row.submitted_at,
             waits=row.waits,
+            holds=row.holds,
         )
         for row in sorted(connection.execute(_LIVE), key=lambda row: row.number)
     )

@@ -272,6 +272,7 @@ def test_frequent_statements_do_not_read_the_whole_history(store: SqlStore, data
         store.submit(_job(2), 103.0, charge=charge)
         store.program_jobs()
         store.program_usage(frozenset({"p-1"}), 104.0)
+        store.programs_used(frozenset({"p-1"}), 104.0)
         store.renew({lease.id: 103.0}, until=133.0)
         store.charge([lease.id], now=104.0)
         store.snapshot(200)
@@ -292,6 +293,29 @@ def test_frequent_statements_do_not_read_the_whole_history(store: SqlStore, data
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
     assert len(plans) > len(said) // 2
     assert [plan for plan in plans if _reads_everything(plan)] == []
+
+
+def test_the_budget_of_a_program_takes_as_many_statements_for_one_job_as_for_several(
+    store: SqlStore,
+) -> None:
+    store.add_program(_PROGRAM, "hash", most=1)
+    charge = ProgramCharge(program=_PROGRAM, device_seconds=60.0, needs_approval=False)
+    said: list[str] = []
+
+    def note(_c: object, _cursor: object, sql: str, *_: object) -> None:
+        said.append(sql)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        counts = []
+        for number in range(1, 4):
+            store.submit(_job(number), 103.0, charge=charge)
+            said.clear()
+            store.program_usage(frozenset({"p-1"}), 104.0)
+            counts.append(len(said))
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    assert counts == [counts[0]] * 3
 
 
 _PROGRAM = Program(

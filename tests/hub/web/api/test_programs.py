@@ -9,8 +9,12 @@ import pytest
 
 from carrel.hub.controller.loop import Loop
 from carrel.hub.messages.programs import APPROVAL_SECONDS
+from carrel.hub.programs.enforcement import ProgramEnforcement
 from carrel.hub.records.audit import AuditAction, ChangeFilter
 from carrel.hub.records.identity import Identity
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.store.sql.programs import SqlPrograms
 
 from ...doubles import ADMIN, STUDENT1, TEACHER, no_time
 from ..fakes import API, PREFIX, Client
@@ -213,10 +217,39 @@ def test_a_revoked_token_is_refused_at_once_and_its_queued_jobs_are_cancelled(si
     cause = store.request(queued).cause
     assert cause is not None
     assert cause.message == "The program tuner was revoked by its owner."
-    # The name is free again, and its jobs are those of the new program.
-    _, again = create(site)
-    assert again.get(f"{API}/requests/{queued}").status_code == 200
-    assert budget(site) == (0.0, 2.0)
+    # A new program has no rights on its jobs: the name stays taken.
+    again = site.api(STUDENT1).post(f"{API}/programs", json={"name": "tuner", "device_seconds": 1})
+    assert again.status_code == 409
+    assert again.json()["detail"] == (
+        "You had a program tuner before, and its jobs belong to that name."
+    )
+    _, other = create(site, name="tuner-2")
+    assert other.get(f"{API}/requests/{running}").status_code == 404
+
+
+def test_the_jobs_of_a_program_that_has_used_more_than_its_budget_are_stopped(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, tuner = create(site)
+    store = site.context.store
+    with monkeypatch.context() as patched:
+        asked = list[object]()
+        patched.setattr(SqlPrograms, "programs_used", lambda *given: asked.append(given))
+        # CPU jobs cost nothing, and queued ones nothing yet.
+        store.grant([Start(request_id=submit(tuner, 0), devices=())], now=0.0, lease_seconds=30)
+        queued = submit(tuner, 1, 5400)
+        ProgramEnforcement(site.context).reconcile(site.clock.now)
+        assert asked == []
+    start = Start(request_id=submit(tuner, 1, 1800), devices=("SIM-0",))
+    store.grant([start], now=site.clock.now, lease_seconds=1e6)
+    ProgramEnforcement(site.context).reconcile(site.clock.now + 2 * HOUR)
+    assert store.request(queued).ended_at is None
+    ProgramEnforcement(site.context).reconcile(site.clock.now + 2 * HOUR + 1)
+    for name in (queued, start.request_id):
+        ended = store.request(name)
+        assert ended.state is State.FAILED
+        assert ended.cause is not None
+        assert ended.cause.message == "The program tuner has used up its budget."
 
 
 def test_administrators_list_and_revoke_the_programs_of_all(site: Site) -> None:
