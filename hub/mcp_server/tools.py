@@ -120,12 +120,16 @@ class Tools:
                 given["notebook"] = {"name": notebook_name, "content": text}
                 given["parameters"] = parameters or {}
             body = JobIn.model_validate({name: value for name, value in given.items() if value})
-            cost = await self.client.dry_run(body)
-            answer: Answer = {"cost": cost.model_dump(mode="json", exclude_none=True)}
             if dry_run:
-                return answer | {"submitted": False, "program": await self._program()}
+                found = await self.client.dry_run(body)
+                cost = found.model_dump(mode="json", exclude_none=True)
+                return {"submitted": False, "cost": cost, "program": await self._program()}
+            # Without a check before: it would refuse a repetition for the budget of the first.
             made = await self.client.submit(body)
-            return answer | {"submitted": True, "job": _job(made), "program": await self._program()}
+            program = await self._program()
+            cost = {"device_seconds": float(made.devices * made.seconds)}
+            cost["needs_approval"] = _needs_approval(cost["device_seconds"], program)
+            return {"submitted": True, "cost": cost, "job": _job(made), "program": program}
 
     async def status(
         self,
@@ -225,11 +229,10 @@ class Tools:
             quote = (await self.client.quotes([wanted]))[0]
             program = await self._program()
             cost = quote.device_seconds
-            limit = program["approve_above"]
             return {
                 "quote": quote.model_dump(mode="json", exclude_none=True),
                 "within_budget": quote.admitted and cost <= program["left"],
-                "needs_approval": limit is not None and cost > limit,
+                "needs_approval": _needs_approval(cost, program),
                 "program": program,
             }
 
@@ -312,6 +315,11 @@ def sentence(error: CarrelError) -> str:
     if isinstance(error, NotSignedIn):
         return f"{error.message} Its owner creates a new token with: carrel token create"
     return str(error)
+
+
+def _needs_approval(device_seconds: float, program: Answer) -> bool:
+    limit = program["approve_above"]
+    return limit is not None and device_seconds > float(limit)
 
 
 def _job(found: RequestOut) -> Answer:

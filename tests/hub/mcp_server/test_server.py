@@ -118,6 +118,7 @@ def test_a_session_over_stdio_stays_within_its_budget(program: Program) -> None:
             made = await call(client, "submit", **SMALL)
             name = made["job"]["id"]
             assert made["program"]["left"] == 1800
+            assert made["cost"] == {"device_seconds": 1800, "needs_approval": False}
             refused = await refusal(client, "submit", **SMALL | {"minutes": 31})
             assert "has 0.5 of its 1.0 left" in refused
 
@@ -129,6 +130,17 @@ def test_a_session_over_stdio_stays_within_its_budget(program: Program) -> None:
             assert approve["cost"]["needs_approval"]
 
     asyncio.run(session())
+
+
+def test_a_repetition_with_the_same_key_returns_the_first_job(program: Program) -> None:
+    async def session(client: Client) -> None:
+        # The first reserves more than half of the budget.
+        first = await call(client, "submit", **SMALL | {"minutes": 40}, key="k")
+        again = await call(client, "submit", **SMALL | {"minutes": 40}, key="k")
+        assert again["job"]["id"] == first["job"]["id"]
+        assert again["cost"] == {"device_seconds": 2400, "needs_approval": False}
+
+    program.run(session)
 
 
 def test_results_are_read_in_parts(program: Program) -> None:
