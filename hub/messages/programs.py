@@ -5,6 +5,14 @@ from __future__ import annotations
 APPROVAL_DAYS = 3
 APPROVAL_SECONDS = APPROVAL_DAYS * 86400.0
 """How long a job waits for approval before it is cancelled."""
+PREFIX = "carrel-program-"
+"""Tells tokens of programs from those of JupyterHub, and helps to find leaked ones."""
+HOW_TO_RENEW = "The owner of the program makes a new one with: carrel token create --program NAME"
+"""What to do about a token of a program that is not accepted."""
+
+
+def is_program_token(token: str) -> bool:
+    return token.startswith(PREFIX)
 
 
 def approval_sentence(name: str, request_id: str) -> str:

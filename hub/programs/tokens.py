@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import Final
 
-PREFIX: Final = "carrel-program-"
-"""Tells these tokens from those of JupyterHub, and helps to find leaked ones."""
+from ..messages.programs import PREFIX
 
 
 def new_token() -> str:
     return PREFIX + secrets.token_urlsafe(32)
-
-
-def is_program_token(token: str) -> bool:
-    return token.startswith(PREFIX)
 
 
 def token_hash(token: str) -> str:

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 import httpx
 
 from ...errors import CarrelError, InvalidArgument, InvalidInput, Unavailable
+from ...messages.programs import is_program_token
 from .error_map import AWAY, failure, site_unreachable
 from .site_url import SiteUrl
 
@@ -117,7 +118,9 @@ def _parameter(value: str | int | Sequence[str]) -> str | int | list[str]:
 def successful(site: SiteUrl, response: httpx.Response) -> HttpResponse:
     """Return a response that was read completely; raises the error of an error response."""
     if not response.is_success:
-        raise failure(site.base, response.status_code, response.content)
+        sent = response.request.headers.get("Authorization", "")
+        program = is_program_token(sent.removeprefix("token "))
+        raise failure(site.base, response.status_code, response.content, program=program)
     return HttpResponse(headers=response.headers, content=response.content)
 
 

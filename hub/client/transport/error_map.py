@@ -20,6 +20,7 @@ from ...errors import (
     TooManyCalls,
     Unavailable,
 )
+from ...messages.programs import HOW_TO_RENEW
 from ...schemas import ErrorBody, Out
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
@@ -64,17 +65,22 @@ class _LegacyError(Out):
     error: ErrorBody
 
 
-def failure(url: str, status: int, body: bytes) -> CarrelError:
-    """Return the error of a response, with the service's own message if it has one."""
+def failure(url: str, status: int, body: bytes, *, program: bool = False) -> CarrelError:
+    """Return the error of a response, with the service's own message if it has one.
+
+    Args:
+        program: whether the call had the token of a program, which cannot sign in again.
+    """
+    again = HOW_TO_RENEW if program else f"Sign in again with: carrel login {url}"
     problem = _service_error(body)
     if problem is None:
-        return _foreign_error(url, status)
+        return _foreign_error(url, status, again)
     by_code = {error_class.code: error_class for error_class in _classes(CarrelError)}
     kind = by_code.get(problem.code) or _BY_STATUS.get(status, CarrelError)
     accepted = problem.accepted
     if status == HTTPStatus.UNAUTHORIZED:
         # The service's hint is for all programs; users of the command line need a command.
-        accepted = f"Sign in again with: carrel login {url}"
+        accepted = again
     error = kind(problem.detail, accepted=accepted, field=problem.field)
     if problem.type.startswith("/"):
         error.help_url = urljoin(url, problem.type)
@@ -94,7 +100,7 @@ def _service_error(body: bytes) -> _Problem | None:
     return _Problem(detail=error.message, code=error.code, accepted=error.accepted)
 
 
-def _foreign_error(url: str, status: int) -> CarrelError:
+def _foreign_error(url: str, status: int, again: str) -> CarrelError:
     """Return the error for a response that is not from Carrel: from the proxy, JupyterHub or
     another server.
     """
@@ -104,10 +110,7 @@ def _foreign_error(url: str, status: int) -> CarrelError:
             accepted="It may be restarting: try again in a moment.",
         )
     if status in {401, 403}:
-        return Forbidden(
-            f"Carrel at {url} does not accept this token.",
-            accepted=f"Sign in again with: carrel login {url}",
-        )
+        return Forbidden(f"Carrel at {url} does not accept this token.", accepted=again)
     if status in {301, 302, 303, 307, 308, 404, 405, 424}:
         return site_unreachable(url, f"the server there answered with status {status}")
     return _BY_STATUS.get(status, CarrelError)(

@@ -22,7 +22,8 @@ from ...config.base_url import SERVICE_PREFIX
 from ...errors import CarrelError, Forbidden, NotSignedIn, Unavailable
 from ...interfaces.clock import Clock
 from ...interfaces.programs import ProgramStore
-from ...programs.tokens import is_program_token, token_hash
+from ...messages.programs import HOW_TO_RENEW, is_program_token
+from ...programs.tokens import token_hash
 from ...records.gangs import split_member_id
 from ...records.identity import Identity
 from ...requests.attempt_reports import AttemptReports
@@ -36,7 +37,6 @@ SESSION_PURPOSE = "session"
 _HUB_SESSION_COOKIE = "jupyterhub-session-id"
 _AUTHORIZATION = re.compile(r"(?:token|bearer)\s+(\S+)\s*", re.IGNORECASE)
 _HOW = "Send a JupyterHub token as 'Authorization: token …', or sign in with a browser."
-_HOW_FOR_PROGRAMS = "Its owner creates a new one with: carrel token create --program NAME"
 _LEASES_PREFIX = f"{SERVICE_PREFIX}api/v1/leases/"
 """Where attempts report, with the token of their lease."""
 _HOW_TO_MONITOR = "Send what `carrel metrics-token` prints as 'Authorization: Bearer …'."
@@ -127,14 +127,14 @@ class CallerAccess:
     async def _program_of(self, token: str) -> Identity:
         program = await run_in_threadpool(self.programs.program_of_token, token_hash(token))
         if program is None:
-            raise NotSignedIn("This token of a program is unknown.", accepted=_HOW_FOR_PROGRAMS)
+            raise NotSignedIn("This token of a program is unknown.", accepted=HOW_TO_RENEW)
         if program.revoked_at is not None:
             raise NotSignedIn(
-                f"The token of the program {program.name} was revoked.", accepted=_HOW_FOR_PROGRAMS
+                f"The token of the program {program.name} was revoked.", accepted=HOW_TO_RENEW
             )
         if not program.works(self.clock()):
             raise NotSignedIn(
-                f"The token of the program {program.name} has expired.", accepted=_HOW_FOR_PROGRAMS
+                f"The token of the program {program.name} has expired.", accepted=HOW_TO_RENEW
             )
         return Identity(name=program.owner, program=program)
 

@@ -150,6 +150,19 @@ class TestErrors:
             f"JupyterHub does not know this token. Sign in again with: carrel login {service.site}"
         )
 
+    def test_an_ended_token_of_a_program_asks_for_a_new_one(self, service: FakeService) -> None:
+        said = {"code": "not_signed_in", "message": "The token of the program t was revoked."}
+        service.refuse = (401, said | {"accepted": "Send another token."})
+        with (
+            Client(service.site, "carrel-program-1") as client,
+            pytest.raises(CarrelError) as caught,
+        ):
+            client.submit(JOB)
+        assert str(caught.value) == (
+            "The token of the program t was revoked. The owner of the program makes a new one "
+            "with: carrel token create --program NAME"
+        )
+
     def test_another_web_server_is_reported(self, service: FakeService) -> None:
         with (
             Client(service.site + "elsewhere", "x") as client,
