@@ -98,6 +98,7 @@ class OfficialCheckService:
             InvalidInput: it has no tests.
         """
         self._changed_assignment(who, course, name)
+        self.access.check_unchanged(who, AuditAction.OFFICIAL_CHECKS_SET, f"{course}/{name}")
         made = self.access.store.released_version(course, name)
         if not any(cell.test for cell in graded_cells(self.blobs, made)):
             raise InvalidInput(
@@ -120,6 +121,7 @@ class OfficialCheckService:
     def forbid(self, who: Identity, course: str, name: str) -> OfficialCheckRuleOut:
         """Allow no further official checks; safe to repeat. For teachers."""
         self._changed_assignment(who, course, name)
+        self.access.check_unchanged(who, AuditAction.OFFICIAL_CHECKS_SET, f"{course}/{name}")
         rule = self.access.store.official_checks.rule(course, name)
         if rule is not None:
             change = self.access.audit_entry(

@@ -115,6 +115,7 @@ RELATED: Mapping[AuditAction, frozenset[AuditAction]] = MappingProxyType(
         AuditAction.ROSTER_SET: _MEMBERS | {AuditAction.ROSTER_SET, AuditAction.TEACHERS_SET},
         AuditAction.EXTEND: _ASSIGNMENT | {AuditAction.EXTEND},
         AuditAction.PREFIX_SET: _ASSIGNMENT | {AuditAction.PREFIX_SET},
+        AuditAction.OFFICIAL_CHECKS_SET: _ASSIGNMENT | {AuditAction.OFFICIAL_CHECKS_SET},
     }
 )
 """The changes that may be about the same thing as a change. Others are not checked."""

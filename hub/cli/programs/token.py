@@ -134,8 +134,9 @@ def _state(each: ProgramOut, now: float) -> str:
 
 @token_command.command("revoke", cls=ClientCommand, short_help="Revoke a program.")
 @click.argument("program")
+@json_option
 @site_option
-def revoke_command(*, program: str, site: str | None) -> None:
+def revoke_command(*, program: str, as_json: bool, site: str | None) -> None:
     """Revoke PROGRAM: a name of yours, or an id. Administrators may revoke any by its id.
 
     Its token is refused at once. Its queued jobs are cancelled; its running jobs go on.
@@ -146,6 +147,9 @@ def revoke_command(*, program: str, site: str | None) -> None:
     """
     with Client.from_environment(site) as client:
         revoked = client.revoke_program(program)
+    if as_json:
+        display.as_json(revoked)
+        return
     click.echo(f"Revoked the program {revoked.name}; its queued jobs are cancelled.")
 
 

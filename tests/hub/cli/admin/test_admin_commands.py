@@ -243,6 +243,7 @@ class TestGroup:
             "max_sessions": None,
             "sessions_borrow": False,
             "budget": None,
+            "programs": False,
             "teachers": ["grace"],
             "members": ["ada"],
         }

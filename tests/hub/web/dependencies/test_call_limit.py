@@ -57,7 +57,7 @@ def test_a_flood_gets_429_with_retry_after_while_others_are_answered(world: Worl
     assert {answer.headers["Retry-After"] for answer in refused} == {"1"}
     problem = refused[0].json()
     assert problem["code"] == "too_many_calls"
-    assert problem["detail"] == "You make more calls than one user may."
+    assert problem["detail"] == "You make more calls than one user or program may."
     assert problem["accepted"].startswith("Wait 1 s and try again.")
     assert ben.get(f"{API}/requests").status_code == HTTPStatus.OK
     assert ben.get(f"{PREFIX}").status_code == HTTPStatus.OK
@@ -73,7 +73,7 @@ def test_a_page_explains_the_refusal(world: World) -> None:
     statuses(world.browser(), f"{API}/me", 10)
     answer = world.browser().get(PREFIX)
     assert answer.status_code == TOO_MANY
-    assert "You make more calls than one user may." in answer.text
+    assert "You make more calls than one user or program may." in answer.text
     assert "Retry-After" in answer.headers
 
 

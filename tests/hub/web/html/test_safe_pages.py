@@ -29,6 +29,8 @@ PLACES = {
     "name": "ps1.html",
     "number": "1",
     "regrade": "1",
+    "item_id": "g-cccccccc",
+    "code": "c",
 }
 STREAMS = ("/events", "/feed")
 MADE_BY_NOTEBOOKS = ("/outputs/{event_id}", "/outputs/{number}", "/notebook/content")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import schemathesis
@@ -20,6 +20,9 @@ from carrel.hub.config.settings import Settings
 from carrel.hub.controller.loop import Loop
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.runtime.context import Context
+from carrel.hub.store.sql.store import SqlStore
+from carrel.hub.transparency.log_store import SqlLogStore
+from carrel.hub.transparency.service import TransparencyLog
 from carrel.hub.web import TokenHolder, build_app
 from carrel.spawners.fake import FakeBackend
 
@@ -64,6 +67,12 @@ class Site:
             courses=new_courses(self.context),
             hub_token=HUB_TOKEN,
             crypt_key="signs",
+            log=TransparencyLog(
+                store=SqlLogStore(cast(SqlStore, self.context.store).transactions),
+                key=self.context.signing_key,
+                site="http://127.0.0.1/",
+                clock=clock,
+            ),
         )
 
     def _ended(self, backend: FakeBackend, hub: FakeHub, clock: Clock) -> str:

@@ -39,7 +39,7 @@ NEW_ACCOUNTS = {
 """They change nothing that exists."""
 OF_STUDENTS = {
     f"{PREFIX}course/{{course}}/assignment/{{assignment}}/{action}"
-    for action in ("submit", "check")
+    for action in ("submit", "check", "official-check")
 }
 TEACH, PEOPLE = f"{PREFIX}course/cs101/teach", f"{PREFIX}course/cs101/people"
 RELEASE, GRADING = f"{PREFIX}course/cs101/release", f"{PREFIX}course/cs101/grading/ps1"
@@ -385,6 +385,15 @@ EDITS = [
         who=TEACHER,
     ),
     Edit(
+        route="course/{course}/release/official-checks",
+        page=f"{RELEASE}?assignment=ps1",
+        to=f"{RELEASE}/official-checks",
+        fields={"assignment": "ps1", "per_day": "3"},
+        theirs=post("courses/cs101/assignments/ps1/release", TEACHER, due=DUE, files=[]),
+        says="assignment release of cs101/ps1 by teacher",
+        who=TEACHER,
+    ),
+    Edit(
         route="course/{course}/grading/{assignment}/manual/{number}",
         page=f"{GRADING}/manual/{NUMBER}",
         fields={"notebook": "ps1", "cell": "test-answer", "points": "0"},
@@ -446,14 +455,18 @@ EDITS = [
 ]
 
 
+NOTHING_TO_EDIT = frozenset(
+    {"assignment.html", "own_regrades.html", "regrade_thread.html", "rehearsal.html"}
+)
 MESSAGES = frozenset(
     {
         f"{PREFIX}course/{{course}}/regrades/{{regrade}}",
         f"{PREFIX}course/{{course}}/assignment/{{assignment}}/regrades",
         f"{PREFIX}course/{{course}}/assignment/{{assignment}}/regrades/{{regrade}}",
+        f"{PREFIX}course/{{course}}/rehearsal",
     }
 )
-"""Forms that add a message to a thread: nothing is written over."""
+"""Forms that add a message to a thread, or start a rehearsal: nothing is written over."""
 
 
 def form_routes(site: Site) -> set[str]:
@@ -479,8 +492,8 @@ def test_every_form_of_a_page_has_a_version() -> None:
     forms = [
         (path.name, form)
         for path in pages
-        # Forms of students, and messages to a thread.
-        if path.name not in {"assignment.html", "own_regrades.html", "regrade_thread.html"}
+        # Forms of students, messages to a thread, and a form that starts something.
+        if path.name not in NOTHING_TO_EDIT
         for form in re.findall(r'<form method="post".*?</form>', path.read_text(), re.DOTALL)
     ]
     assert len(forms) > len({edit.route for edit in EDITS})

@@ -22,6 +22,8 @@ IDS = {
     "person": "ada",
     "number": "10000",
     "regrade": "9",
+    "item_id": "g-7f3k2m9p",
+    "code": "c",
 }
 NOT_FOUND_IS_SHOWN = {303, 200, 404}
 
