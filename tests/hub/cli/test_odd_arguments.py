@@ -50,6 +50,12 @@ def arguments_of(path: tuple[str, ...]) -> int:
 LEAVES = {" ".join(path): path for name, each in COMMANDS.items() for path in leaves(each, (name,))}
 
 
+@pytest.fixture(autouse=True)
+def no_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands for the machine of a site find none, also on the machine of a developer."""
+    monkeypatch.setenv("CARREL_STATE", str(tmp_path / "none"))
+
+
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_odd_ids_and_names_never_end_in_a_traceback(carrel: Carrel, leaf: str) -> None:
     path = LEAVES[leaf]
