@@ -68,6 +68,13 @@ def content_out(blobs: Blobs, file: FileRef) -> ContentOut:
         return ContentOut(name=file.name, content=base64.b64encode(content.read()).decode())
 
 
+def contents_out(bundle: FileBundle) -> list[ContentOut]:
+    return [
+        ContentOut(name=name, content=base64.b64encode(content).decode())
+        for name, content in bundle.files.items()
+    ]
+
+
 def contents(blobs: Blobs, files: Iterable[FileRef | FileRefOut]) -> dict[str, bytes]:
     """The contents of files by name."""
     found = {}

@@ -6,7 +6,6 @@ deleted after a day.
 
 from __future__ import annotations
 
-import base64
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 
 from ...hub.admission.policy import admit
 from ...hub.admission.request_factory import grading_request, new_id
-from ...hub.errors import Conflict, InvalidInput
+from ...hub.errors import Conflict
 from ...hub.messages import requests as request_messages
 from ...hub.messages import units
 from ...hub.records.identity import Identity
@@ -25,8 +24,7 @@ from ...hub.scheduling.model.states import LIVE, TERMINAL, State
 from ...hub.schemas.checks import RESULT, UNSEEN, CheckedCellOut, CheckOrderOut, CheckOut, ChecksOut
 from ...hub.schemas.courses import ContentOut, SubmitIn
 from ...hub.schemas.grading import VerdictIn
-from ..files.bundle import FileBundle
-from ..files.transfer import bundle_of_body, content_out
+from ..files.transfer import bundle_of_body, content_out, contents_out
 from ..model.interfaces import Blobs
 from ..model.records import Assignment
 from ..roster.access import CourseAccess, check_not_archived
@@ -67,7 +65,11 @@ class CheckService:
         check_not_archived(membership.course)
         assignment = self.access.assignment(membership, name)
         bundle = bundle_of_body(body)
-        files, sha256 = _packed(bundle) if bundle else self._last_submission(who, assignment)
+        files, sha256 = (
+            (contents_out(bundle), bundle.sha256)
+            if bundle
+            else self._last_submission(who, assignment)
+        )
         made = self.access.store.released_version(course, name)
         order = order_of(assignment, made, image=self.access.image_of(membership.course))
         limit = self.access.max_seconds(course)
@@ -147,14 +149,7 @@ class CheckService:
     def _last_submission(
         self, who: Identity, assignment: Assignment
     ) -> tuple[list[ContentOut], str]:
-        found = self.access.store.submissions(assignment.course, assignment.name, who.name)
-        if not found:
-            raise InvalidInput(
-                "There is nothing to check: you sent no files and have submitted none.",
-                accepted="Your notebook.",
-                field="files",
-            )
-        last = max(found, key=lambda each: each.number).files
+        last = self.access.last_submission(who.name, assignment).files
         return [content_out(self.blobs, file) for file in last.files], last.sha256
 
     def _checks_of(
@@ -212,14 +207,6 @@ class CheckService:
             return VerdictIn.model_validate_json((folder / RESULT).read_bytes())
         except (OSError, ValidationError):
             return None
-
-
-def _packed(bundle: FileBundle) -> tuple[list[ContentOut], str]:
-    files = [
-        ContentOut(name=name, content=base64.b64encode(content).decode())
-        for name, content in bundle.files.items()
-    ]
-    return files, bundle.sha256
 
 
 def _ending(record: RequestRecord) -> str:

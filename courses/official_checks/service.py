@@ -55,7 +55,7 @@ from ...hub.schemas.coursework.official_checks import (
 from ..deadlines.rules import lateness
 from ..deadlines.shifts import DeadlineShifts
 from ..files.bundle import FileBundle
-from ..files.transfer import bundle_of_body, content_out
+from ..files.transfer import bundle_of_body, contents, contents_out
 from ..grading_runs.service import order_of
 from ..model.interfaces import Blobs
 from ..model.official_checks import CheckOutcome, OfficialCheck, OfficialCheckRule
@@ -246,12 +246,8 @@ class OfficialCheckService:
         owner = self._owner(rule)
         seconds = int(min(assignment.seconds + _START, LONGEST, self.access.max_seconds(course)))
         admit(context.store, group=course, devices=assignment.devices, seconds=seconds)
-        files = [
-            {"name": name, "content": base64.b64encode(content).decode()}
-            for name, content in bundle.files.items()
-        ]
-        order = OfficialOrderOut.model_validate(
-            {"order": order_of(assignment, made, image=check.image), "files": files}
+        order = OfficialOrderOut(
+            order=order_of(assignment, made, image=check.image), files=contents_out(bundle)
         )
         self.access.store.official_checks.add(check)
         context.files.put_input(check.request, order.model_dump_json().encode())
@@ -304,18 +300,8 @@ class OfficialCheckService:
             )
 
     def _last_submission(self, who: Identity, assignment: Assignment) -> FileBundle:
-        found = self.access.store.submissions(assignment.course, assignment.name, who.name)
-        if not found:
-            raise InvalidInput(
-                "There is nothing to check: you sent no files and have submitted none.",
-                accepted="Your notebook.",
-                field="files",
-            )
-        last = max(found, key=lambda each: each.number)
-        return FileBundle.of(
-            (file.name, base64.b64decode(content_out(self.blobs, file).content))
-            for file in last.files.files
-        )
+        last = self.access.last_submission(who.name, assignment)
+        return FileBundle.of(contents(self.blobs, last.files.files).items())
 
     # -- the day --------------------------------------------------------------------------
 

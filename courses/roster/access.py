@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from ...hub.errors import Conflict, Forbidden
+from ...hub.errors import Conflict, Forbidden, InvalidInput
 from ...hub.inventory.images import ImageCatalogue
 from ...hub.records.audit import AuditAction, AuditEntry
 from ...hub.records.identity import Identity
@@ -114,6 +114,17 @@ class CourseAccess:
         if (found.course, found.assignment) != (course, assignment):
             raise no_submission(submission_id)
         return found
+
+    def last_submission(self, person: str, assignment: Assignment) -> Submission:
+        """Return the last submission of a student, for a check. Raises InvalidInput without one."""
+        found = self.store.submissions(assignment.course, assignment.name, person)
+        if not found:
+            raise InvalidInput(
+                "There is nothing to check: you sent no files and have submitted none.",
+                accepted="Your notebook.",
+                field="files",
+            )
+        return max(found, key=lambda each: each.number)
 
     def image_of(self, course: Course) -> str:
         """Digest of the image in which the course's sessions start and its work is graded.
