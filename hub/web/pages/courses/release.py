@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import urlencode
@@ -74,21 +75,18 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
 @router.post("/withdraw")
 def withdraw(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
     """Hide the assignment from students."""
-    name = fields.get("assignment", "")[:64]
+    name = _named(fields)
     try:
         web.courses.assignments.withdraw(visitor.identity, course, name)
     except CarrelError as error:
-        version, known = version_for(web, fields, error), _known(web, visitor, course, name)
-        form = ReleaseForm() if known is None else ReleaseForm.of(known)
-        return _page(web, visitor, course, form, known, error=error, version=version)
-    page = course_url(course, "release")
-    return RedirectResponse(f"{page}?{urlencode({'assignment': name})}{TOP}", SEE_OTHER)
+        return _refused(web, visitor, course, fields, error)
+    return _back(course, name, TOP)
 
 
 @router.post("/official-checks")
 def official_checks(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
     """Allow official checks of the assignment, or none."""
-    name = fields.get("assignment", "")[:64]
+    name = _named(fields)
     try:
         if fields.get("do") == "off":
             web.courses.official_checks.forbid(visitor.identity, course, name)
@@ -97,26 +95,43 @@ def official_checks(web: Carrel, visitor: Guest, course: CourseName, fields: For
             web.courses.official_checks.allow(visitor.identity, course, name, body)
     except CarrelError as error:
         error.field = ""  # not of the form that releases
-        version, known = version_for(web, fields, error), _known(web, visitor, course, name)
-        form = ReleaseForm() if known is None else ReleaseForm.of(known)
-        return _page(web, visitor, course, form, known, error=error, version=version)
-    page = course_url(course, "release")
-    return RedirectResponse(f"{page}?{urlencode({'assignment': name})}#official-title", SEE_OTHER)
+        return _refused(web, visitor, course, fields, error)
+    return _back(course, name, "#official-title")
 
 
 @router.post("/prefix")
 def prefix(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
     """Switch the prefix of the assignment on or off."""
-    name = fields.get("assignment", "")[:64]
+    name = _named(fields)
     try:
         web.courses.prefixes.switch(visitor.identity, course, name, prefix_body(fields))
     except CarrelError as error:
         error.field = ""  # not of the form that releases
-        version, known = version_for(web, fields, error), _known(web, visitor, course, name)
-        form = ReleaseForm() if known is None else ReleaseForm.of(known)
-        return _page(web, visitor, course, form, known, error=error, version=version)
+        return _refused(web, visitor, course, fields, error)
+    return _back(course, name, "#prefix-title")
+
+
+def _named(fields: Mapping[str, str]) -> str:
+    return fields.get("assignment", "")[:64]
+
+
+def _back(course: str, name: str, anchor: str) -> Response:
     page = course_url(course, "release")
-    return RedirectResponse(f"{page}?{urlencode({'assignment': name})}#prefix-title", SEE_OTHER)
+    return RedirectResponse(f"{page}?{urlencode({'assignment': name})}{anchor}", SEE_OTHER)
+
+
+def _refused(
+    web: WebContext,
+    visitor: Visitor,
+    course: str,
+    fields: Mapping[str, str],
+    error: CarrelError,
+) -> Response:
+    """Return the page with an error of one of the forms that are about a released assignment."""
+    version = version_for(web, fields, error)
+    known = _known(web, visitor, course, _named(fields))
+    form = ReleaseForm() if known is None else ReleaseForm.of(known)
+    return _page(web, visitor, course, form, known, error=error, version=version)
 
 
 def _known(web: WebContext, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:
