@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -78,12 +80,8 @@ def _add_resources(server: MCPServer[Any], tools: Tools, site: SiteUrl) -> None:
         mime_type="application/json",
     )
     async def job(job: str) -> str:
-        try:
+        with _errors_about_a_job():
             return as_text((await tools.client.request(job)).model_dump(mode="json"))
-        except NotFound as error:
-            raise ResourceNotFoundError(str(error)) from error
-        except CarrelError as error:
-            raise ResourceError(sentence(error)) from error
 
     @server.resource(
         "carrel://receipts/{job}",
@@ -92,18 +90,25 @@ def _add_resources(server: MCPServer[Any], tools: Tools, site: SiteUrl) -> None:
         mime_type="application/ld+json",
     )
     async def receipt(job: str) -> str:
-        try:
+        with _errors_about_a_job():
             return (await tools.client.receipt(job)).decode()
-        except NotFound as error:
-            raise ResourceNotFoundError(str(error)) from error
-        except CarrelError as error:
-            raise ResourceError(sentence(error)) from error
 
     for name in documents.PAGES:
         read = partial(_page, site, name)
         server.resource(f"carrel://docs/{name}", name=name, description=f"Documentation: {name}.")(
             read
         )
+
+
+@contextmanager
+def _errors_about_a_job() -> Iterator[None]:
+    """Turn errors of the service into those of the protocol."""
+    try:
+        yield
+    except NotFound as error:
+        raise ResourceNotFoundError(str(error)) from error
+    except CarrelError as error:
+        raise ResourceError(sentence(error)) from error
 
 
 async def _page(site: SiteUrl, name: str) -> str:

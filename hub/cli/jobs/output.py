@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -10,11 +9,12 @@ import click
 from ...client import Client
 from ...client.work_archive import safe_target
 from ...errors import InvalidInput
-from ...files.filenames import draft_beside, shortened
+from ...files.filenames import shortened
 from ...messages import units
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
 from ..common.notes import note
+from ..common.target_file import taken_name, write_file
 
 
 @click.command("output", cls=ClientCommand)
@@ -76,7 +76,7 @@ def _fetch_notebook(
     last = Path(found.name.replace("\\", "/")).name
     own = Path(shortened(last) or f"{request_id}.ipynb")
     path = own if target is None else target / own if target.is_dir() else target
-    _write(path, [found.content], force=force)
+    write_file(path, [found.content], force=force)
     if as_json:
         display.as_json({"file": str(path), "bytes": len(found.content), "ended": request.ended})
         return
@@ -101,14 +101,14 @@ def _fetch_files(
     places = {file.name: safe_target(folder, file.name) for file in files}
     taken = [path for path in places.values() if path.exists() and not force]
     if taken:
-        raise _taken(taken[0])
+        raise taken_name(taken[0])
     for file in files:
         path = places[file.name]
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidInput(f"{path.parent} cannot be created: {error.strerror}.") from error
-        _write(path, client.file(request_id, file.name), force=force)
+        write_file(path, client.file(request_id, file.name), force=force)
         if as_json:
             size = path.stat().st_size
             display.as_json({"file": str(path), "bytes": size, "ended": request.ended})
@@ -119,25 +119,3 @@ def _fetch_files(
         note(f"{entries} left out: links, special files, or too many.")
     if not files and not as_json:
         click.echo(f"{request.id} has written no files to $CARREL_OUTPUT_DIR.")
-
-
-def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
-    """Write a file completely or not at all, also if the connection breaks."""
-    if path.exists() and not force:
-        raise _taken(path)
-    unfinished = draft_beside(path)
-    try:
-        with unfinished.open("xb") as file:
-            for part in parts:
-                file.write(part)
-        unfinished.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _taken(path: Path) -> InvalidInput:
-    return InvalidInput(
-        f"{path} already exists.", accepted="Give another name with -o, or use --force."
-    )

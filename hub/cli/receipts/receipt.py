@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from ...client import Client
-from ...errors import InvalidInput
 from ...provenance.canonical_json import parse_object
 from ...provenance.crate import read_receipt
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
+from ..common.target_file import write_file
 
 
 @click.command("receipt", cls=ClientCommand)
@@ -52,15 +52,7 @@ def receipt_command(
         click.echo(found, nl=False)
         return
     path = target or Path(f"{request_id}.receipt.json")
-    try:
-        with path.open("wb" if force else "xb") as file:
-            file.write(found)
-    except FileExistsError:
-        raise InvalidInput(
-            f"{path} already exists.", accepted="Give another name with -o, or use --force."
-        ) from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
+    write_file(path, [found], force=force)
     click.echo(f"Wrote {display.printable(str(path))}. Check it with: carrel verify {path}")
 
 

@@ -78,7 +78,7 @@ def test_the_page_shows_what_differs_and_folds_what_is_equal(world: World) -> No
     assert (image.headers["content-type"], image.content[:4]) == ("image/png", b"\x89PNG")
     assert "sandbox" in image.headers["content-security-policy"]
     assert world.browser().get(picture.replace("cells/3", "cells/9")).status_code == 404
-    assert world.browser("nobody").get(picture).status_code != 200
+    assert world.browser("unknown").get(picture).status_code != 200
 
 
 def test_the_api_ignores_parts_and_takes_a_tolerance_and_a_file(world: World) -> None:
@@ -147,7 +147,7 @@ def test_the_notebook_of_many_pictures_is_read_once(
         assert world.browser().get(picture).status_code == 200
     assert world.browser().get(picture.replace("cells/3", "cells/2")).status_code == 404
     assert read == ["j-bbbbbbbb"]
-    assert world.browser("nobody").get(picture).status_code != 200
+    assert world.browser("unknown").get(picture).status_code != 200
     world.service.put(job(id="j-bbbbbbbb", state="running", ended=False))
     assert world.browser().get(picture).status_code == 404
 
