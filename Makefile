@@ -34,12 +34,22 @@ up: $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help ## Build what is m
 # Tests of one file share their installation: a file stays with one worker.
 BESIDE = $(if $(WORKERS),-n $(WORKERS) --dist loadfile)
 
+# Two pips at a time would change the environment under each other; what is below it may be
+# made in parallel.
+.PHONY: environment
+environment: $(MADE)/dev $(MADE)/carrel
+
+# PyTorch is large, and its CPU build is not in every package index: it is asked for.
+WITH_TORCH = $(if $(TORCH),$(MADE)/torch)
+# So is JAX, which slow tests alone use.
+WITH_JAX = $(if $(JAX),$(MADE)/jax)
+
 .PHONY: test
-test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/axe $(MADE)/notebook-jobs ## Run the tests (all but the slow ones)
+test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/axe $(MADE)/notebook-jobs $(WITH_TORCH) ## Run the tests (all but the slow ones)
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(BESIDE) $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/notebook-jobs ## Run the slow tests, and properties with thousands of examples
+test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/notebook-jobs $(WITH_TORCH) $(WITH_JAX) ## Run the slow tests, and properties with thousands of examples
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=thorough $(BESIDE) $(ARGS)
 
 .PHONY: lint
@@ -73,13 +83,17 @@ format: $(MADE)/dev ## Format the code
 .PHONY: lock
 lock: $(MADE)/lock ## Regenerate requirements/*.txt (newest versions with ARGS=--upgrade)
 	$(COMPILE) pyproject.toml requirements/up.in -o requirements/up.txt \
-		--extra runner --extra hub --extra session --extra courses --extra search --extra sample --extra mcp $(ARGS)
+		--extra runner --extra hub --extra session --extra courses --extra search --extra sample --extra mcp --extra insight $(ARGS)
 	$(COMPILE) requirements/dev.in -c requirements/up.txt -o requirements/dev.txt $(ARGS)
 	$(COMPILE) pyproject.toml -c requirements/up.txt -o images/base/requirements.txt \
 		--extra runner --extra session --extra courses --extra notebook-jobs $(ARGS)
 	for name in datascience grading; do \
 		$(COMPILE) images/$$name/requirements.in -c images/base/requirements.txt \
 			-o images/$$name/requirements.txt $(ARGS) || exit 1; done
+	$(COMPILE) images/jax/requirements.in -c images/base/requirements.txt \
+		-c images/datascience/requirements.txt -o images/jax/requirements.txt $(ARGS)
+	$(COMPILE) requirements/execution.in -c requirements/up.txt -c requirements/dev.txt \
+		-o requirements/execution.txt $(ARGS) || echo "requirements/execution.txt is as it was." >&2
 	for name in cuda cpu; do \
 		$(COMPILE) images/torch/requirements-$$name.in -c images/base/requirements.txt \
 			-c images/datascience/requirements.txt -o images/torch/requirements-$$name.txt \
@@ -149,6 +163,16 @@ $(MADE)/axe: tests/e2e/axe/package-lock.json $(MADE)/dev $(MADE)/carrel
 $(MADE)/notebook-jobs: images/base/requirements.txt $(MADE)/dev $(MADE)/carrel
 	@echo "Installing JupyterLab's Notebook Jobs for tests, beside the environment …" >&2
 	@$(BIN)/python -m tests.notebook_jobs >&2
+	@touch $@
+
+$(MADE)/torch: requirements/execution.txt $(MADE)/dev
+	@echo "Installing PyTorch for tests, beside the environment …" >&2
+	@$(BIN)/python -m tests.torch_packages >&2
+	@touch $@
+
+$(MADE)/jax: images/jax/requirements.txt $(MADE)/dev
+	@echo "Installing JAX for tests, beside the environment …" >&2
+	@$(BIN)/python -m tests.jax_packages >&2
 	@touch $@
 
 $(MADE)/lock: $(MADE)/python

@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from .extensions import execution as execution
+    from .extensions.advice.advise import advise as advise
     from .extensions.job import Job as Job
     from .extensions.job import diff as diff
     from .extensions.job import jobs as jobs
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from .extensions.runtime.report import report as report
     from .extensions.stages.stages import stages as stages
     from .extensions.stages.step_schedule import schedules as schedules
+    from .extensions.sweep import explain_sweep as explain_sweep
     from .extensions.sweep import sweep as sweep
     from .extensions.widgets import JobView as JobView
     from .extensions.widgets import PoolView as PoolView
@@ -33,7 +36,9 @@ __version__ = "0.1.0"
 
 _MODULES: Final = {
     "Job": "extensions.job",
+    "advise": "extensions.advice.advise",
     "diff": "extensions.job",
+    "execution": "extensions.execution",
     "jobs": "extensions.job",
     "load_ipython_extension": "extensions.magics.magics",
     "run": "extensions.job",
@@ -41,6 +46,7 @@ _MODULES: Final = {
     "submit": "extensions.job",
     "schedules": "extensions.stages.step_schedule",
     "stages": "extensions.stages.stages",
+    "explain_sweep": "extensions.sweep",
     "sweep": "extensions.sweep",
     "progress": "extensions.runtime.progress",
     "receipt": "extensions.runtime.receipt",
@@ -57,12 +63,15 @@ _MODULES: Final = {
 }
 """Names that notebooks use → where they are made. Each is imported when it is first used, so
 that ``import carrel`` stays fast and needs nothing."""
+_PACKAGES: Final = frozenset({"extensions.execution"})
+"""Modules that are the value of their name themselves."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    module = import_module(f".{_MODULES[name]}", __name__)
+    value = module if _MODULES[name] in _PACKAGES else getattr(module, name)
     globals()[name] = value
     return value
 

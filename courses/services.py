@@ -19,6 +19,8 @@ from .gradebook.open_writers import OpenCourseBook, OpenWriters
 from .grading_runs.check_service import CheckService
 from .grading_runs.gradebook_overview import GradebookOverview
 from .grading_runs.service import GradingService
+from .leaderboards.evaluation import WeightsEvaluation
+from .leaderboards.service import LeaderboardService
 from .manual_grading.service import ManualGradingService
 from .model.interfaces import Blobs, CourseStore
 from .official_checks.service import OfficialCheckService
@@ -53,6 +55,7 @@ class CourseServices:
     submissions: SubmissionService
     checks: CheckService
     official_checks: OfficialCheckService
+    leaderboards: LeaderboardService
     grading: GradingService
     manual_grading: ManualGradingService
     gradebook: GradebookOverview
@@ -108,6 +111,7 @@ class CourseServices:
             submissions=SubmissionService(access, class_list, blobs),
             checks=CheckService(access, blobs),
             official_checks=OfficialCheckService(access, blobs),
+            leaderboards=LeaderboardService(access, class_list, blobs, WeightsEvaluation(access)),
             grading=grading,
             manual_grading=ManualGradingService(
                 access, grading, OpenWriters(gradebooks) if gradebooks else None, root

@@ -23,6 +23,8 @@ LOG_VIEWER_PATHS = MappingProxyType(
     {"tensorboard": "carrel/tensorboard", "mlflow": "carrel/mlflow"}
 )
 """Paths of what shows the logs of jobs; the query or the next segment names the job."""
+SERVED_PATH = "carrel/served"
+"""Path of what ``carrel serve`` serves; the next segment is its name."""
 SESSION_STATUS_PATH = "carrel/standing"
 """Path of the stream of session statuses."""
 KEEP_SESSION_PATH = "carrel/keep"

@@ -52,6 +52,7 @@ from ..hub.schemas import (
     parsers,
 )
 from ..hub.schemas.resume import ResumeIn
+from ..hub.schemas.sweeps import SharingOut
 from .job_text import facts, row, status_line
 from .trial_frame import trial_frame, trial_rows
 
@@ -461,6 +462,14 @@ class Job:
             ModuleNotFoundError: pandas is not installed.
         """
         return trial_frame(self.client.trials(self.id))
+
+    def sharing(self) -> SharingOut:
+        """Return what the trials of a sweep share; ``print`` shows it as ``--explain`` does.
+
+        Raises:
+            NotFound: the job is no sweep.
+        """
+        return self.client.sharing(self.id)
 
     def cancel(self) -> Self:
         """Cancel the job; what it has computed so far is kept. Returns at once."""

@@ -1,4 +1,4 @@
-"""Sweeps from Python: ``carrel.sweep``."""
+"""Sweeps from Python: ``carrel.sweep`` and ``carrel.explain_sweep``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from pydantic import JsonValue
 
 from ..hub.errors import InvalidInput
 from ..hub.schemas import parsers
+from ..hub.schemas.sweeps import SharingOut
+from ..hub.sweeps.notebook_cells import read_sweep_notebook
+from ..hub.sweeps.space_syntax import space_from_json
+from ..hub.sweeps.stage_description import analysed_sweep, sharing_out
 from .job import Job, submit
 
 
@@ -63,21 +67,8 @@ def sweep(
     Raises:
         carrel.hub.errors.CarrelError: one of its classes, with a message that says why.
     """
-    given = [each for each in (grid, trials, random, search) if each is not None]
-    if len(given) != 1:
-        raise InvalidInput(
-            "A sweep has a grid, a list of trials, random values, or a search.",
-            accepted="Exactly one of grid, trials, random and search.",
-        )
-    space: dict[str, object]
-    if grid is not None:
-        space = {"grid": {name: list(values) for name, values in grid.items()}}
-    elif trials is not None:
-        space = {"list": [dict(each) for each in trials]}
-    elif random is not None:
-        space = {"random": dict(random), "trials": number, "seed": seed}
-    else:
-        space = {"search": dict(search or {}), "trials": number, "seed": seed}
+    space = _space(grid, trials, random, search, number=number, seed=seed)
+    if search is not None:
         space |= {"sampler": sampler, "pruner": prune}
     limit = parsers.seconds(trial_time) if isinstance(trial_time, str) else trial_time
     found = {
@@ -89,3 +80,53 @@ def sweep(
         "maximize": maximize,
     }
     return submit(notebook, devices=devices * parallel, sweep=found, **options)
+
+
+def explain_sweep(
+    notebook: str | Path,
+    grid: Mapping[str, Sequence[JsonValue]] | None = None,
+    *,
+    trials: Sequence[Mapping[str, JsonValue]] | None = None,
+    random: Mapping[str, JsonValue] | None = None,
+    search: Mapping[str, JsonValue] | None = None,
+    number: int | None = None,
+    seed: int = 0,
+) -> SharingOut:
+    """Return which cells trials would share, and why not the others; run nothing.
+
+    >>> print(carrel.explain_sweep("train.ipynb", {"lr": [0.1, 0.01]}))
+
+    The arguments are those of ``carrel.sweep``; no site is needed.
+
+    Raises:
+        carrel.hub.errors.InvalidInput: the space does not fit the notebook, or it is none.
+    """
+    given = parsers.notebook(Path(notebook))
+    found = read_sweep_notebook(given.name, given.content)
+    space = space_from_json(_space(grid, trials, random, search, number=number, seed=seed))
+    return sharing_out(analysed_sweep(found, space.check(found).trials()))
+
+
+def _space(
+    grid: Mapping[str, Sequence[JsonValue]] | None,
+    trials: Sequence[Mapping[str, JsonValue]] | None,
+    random: Mapping[str, JsonValue] | None,
+    search: Mapping[str, JsonValue] | None,
+    *,
+    number: int | None,
+    seed: int,
+) -> dict[str, object]:
+    """Return the space as REST takes it. Raises InvalidInput unless there is exactly one."""
+    given = [each for each in (grid, trials, random, search) if each is not None]
+    if len(given) != 1:
+        raise InvalidInput(
+            "A sweep has a grid, a list of trials, random values, or a search.",
+            accepted="Exactly one of grid, trials, random and search.",
+        )
+    if grid is not None:
+        return {"grid": {name: list(values) for name, values in grid.items()}}
+    if trials is not None:
+        return {"list": [dict(each) for each in trials]}
+    if random is not None:
+        return {"random": dict(random), "trials": number, "seed": seed}
+    return {"search": dict(search or {}), "trials": number, "seed": seed}

@@ -3,7 +3,8 @@
 CarrelError
 ├── Refused               the request is not accepted; says what would be
 │   ├── InvalidInput      a value is malformed or out of range
-│   │   └── InvalidArgument  a value cannot even be sent to the service
+│   │   ├── InvalidArgument  a value cannot even be sent to the service
+│   │   └── NothingToReplay  no request has left a history in the chosen period
 │   ├── OverMaximum       more than the group, the user or the pool may ever have
 │   ├── NotAMember        the owner does not belong to the group
 │   └── TooLarge          an upload exceeds its limit
@@ -59,6 +60,10 @@ class InvalidInput(Refused):
 
 class InvalidArgument(InvalidInput):
     code = "invalid_argument"
+
+
+class NothingToReplay(InvalidInput):
+    code = "nothing_to_replay"
 
 
 class OverMaximum(Refused):

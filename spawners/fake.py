@@ -18,7 +18,7 @@ from ..hub.interfaces.backend import (
     NodeState,
     ProcessState,
 )
-from ..hub.interfaces.devices import DriverProblem
+from ..hub.interfaces.devices import DeviceSignals, DriverProblem, ValidationReading
 from ..hub.records.events import NewEvent
 from ..hub.records.gangs import split_member_id
 from ..hub.records.images import Image
@@ -26,7 +26,12 @@ from ..hub.records.json_value import Json
 from ..hub.records.leases import Handle
 from ..hub.records.notices import StopNotice
 from ..hub.records.requests import Cause
-from ..hub.records.utilization import DeviceReading, ProcessReading, UtilizationReading
+from ..hub.records.utilization import (
+    DeviceReading,
+    NodePressure,
+    ProcessReading,
+    UtilizationReading,
+)
 from ..hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from ..hub.scheduling.model.snapshot import Device, Health
 from .common.gang_processes import belongs_to, gang_status
@@ -64,7 +69,9 @@ class FakeBackend:
         attempts: all started attempts, by lease id.
         cpu_seconds: CPU seconds in ``activity`` for live attempts, by lease id; 0 by default.
         readings: the leases in ``utilization``, if they are live; others have no data.
-        device_readings: the devices in ``utilization``.
+        device_readings, pressure: the devices and nodes in ``utilization``.
+        signals: the result of ``device_signals``.
+        validations: results of ``validate_devices``; other devices are in order.
         notices: the delivered notices, by folder.
         uses: activity of devices in ``activity``; all other devices are simulated.
         machines: the result of ``nodes``.
@@ -89,6 +96,9 @@ class FakeBackend:
     uses: dict[str, DeviceActivity] = field(default_factory=dict)
     readings: dict[str, ProcessReading] = field(default_factory=dict)
     device_readings: dict[str, DeviceReading] = field(default_factory=dict)
+    pressure: dict[str, NodePressure] = field(default_factory=dict)
+    signals: dict[str, DeviceSignals] = field(default_factory=dict)
+    validations: dict[str, ValidationReading] = field(default_factory=dict)
     notices: dict[Path, StopNotice] = field(default_factory=dict)
     machines: tuple[NodeState, ...] = ()
     problems: tuple[DriverProblem, ...] = ()
@@ -110,6 +120,15 @@ class FakeBackend:
         if self.silent:
             raise Unavailable("The engine does not answer.")
         return self.devices
+
+    def device_signals(self) -> Mapping[str, DeviceSignals]:
+        return dict(self.signals)
+
+    def validate_devices(self, devices: Sequence[Device]) -> Mapping[str, ValidationReading]:
+        return {
+            device.id: self.validations.get(device.id, ValidationReading(rates={"compute": 100.0}))
+            for device in devices
+        }
 
     def driver_problems(self) -> tuple[DriverProblem, ...]:
         return self.problems
@@ -185,6 +204,7 @@ class FakeBackend:
         return UtilizationReading(
             leases={name: found for name, found in self.readings.items() if name in alive},
             devices=dict(self.device_readings),
+            pressure=dict(self.pressure),
         )
 
     def stop(

@@ -15,6 +15,7 @@ from traitlets.config import Configurable
 from carrel.hub.accounts.authenticator import CarrelAuthenticator
 from carrel.hub.config import settings
 from carrel.hub.config.notification_table import NotificationTable
+from carrel.hub.config.open_link_table import OpenLinkTable
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.site import DockerTable, NodeTable, SlurmTable
 from carrel.spawners.sessions.lease_mixin import LeaseMixin
@@ -32,6 +33,7 @@ SET_BY_PEOPLE: Mapping[str, str] = {
     "CARREL_URL": "the site that user commands connect to, instead of the one of `carrel login`",
     "CARREL_TOKEN": "the token for that site",
     "CARREL_LOG": "format of the service's log, `text` or `json`; overrides `log` in settings.json",
+    "CARREL_KERNEL_LOG": "where the service reads errors of NVIDIA GPUs (Xid) instead of /dev/kmsg",
     "CARREL_CA_BUNDLE": "certificates of a TLS-inspecting proxy, for `carrel images build`",
     "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "
     "`carrel up`",
@@ -46,6 +48,7 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_LEASE": "the lease that the process belongs to; its descendants inherit it",
     "CARREL_REQUEST": "the request",
     "CARREL_DEVICES": "the leased devices, as readable text",
+    "CARREL_JOB_METER": "in jobs with devices on a cluster: what measures these",
     "CARREL_SESSION_METER": "in sessions on a cluster: what measures them from inside",
     "CARREL_OUTPUT_DIR": "in jobs: the folder whose files `carrel output --files` returns",
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
@@ -137,7 +140,8 @@ def _settings() -> Iterator[str]:
     yield "| name | default | |"
     yield "| --- | --- | --- |"
     for each in fields(Settings):
-        default = "" if each.default is MISSING else f"`{json.dumps(each.default)}`"
+        value = each.default if each.default_factory is MISSING else each.default_factory()
+        default = "" if value is MISSING else f"`{json.dumps(value)}`"
         yield f"| `{each.name}` | {default} | {meanings.get(each.name, '')} |"
 
 
@@ -151,6 +155,7 @@ def _tables() -> Iterator[str]:
         ("[slurm]", SlurmTable),
         ("[[nodes]]", NodeTable),
         ("[notifications]", NotificationTable),
+        ("[open_links]", OpenLinkTable),
     ):
         meanings = _attributes(table)
         for key, field in table.model_fields.items():

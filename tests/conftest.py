@@ -9,6 +9,8 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from carrel.hub.config.garbage_collection import raise_thresholds
+
 from . import docker_engine as engines
 from .distribution import BackgroundImageBuild, GroupScheduling, in_order
 from .property_settings import QUICK
@@ -16,6 +18,8 @@ from .slurm.cluster import SlurmCluster, slurm_cluster
 
 # The default; --hypothesis-profile replaces it.
 settings.load_profile(QUICK)
+# Collecting garbage took a twentieth of the time of a worker.
+raise_thresholds()
 BUILD = pytest.StashKey[BackgroundImageBuild]()
 
 

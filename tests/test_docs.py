@@ -82,7 +82,13 @@ def test_the_help_page_of_an_error_exists(page: str, site: Path) -> None:
 def test_every_error_has_a_help_page_except_malformed_values() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type)]
     without = {kind.__name__ for kind in kinds if not help_page(kind("No."))}
-    assert without == {"CarrelError", "InvalidArgument", "InvalidInput", "Refused"}
+    assert without == {
+        "CarrelError",
+        "InvalidArgument",
+        "InvalidInput",
+        "NothingToReplay",
+        "Refused",
+    }
 
 
 def test_pages_keep_to_the_content_security_policy(site: Path) -> None:

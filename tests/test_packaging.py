@@ -112,7 +112,7 @@ def test_the_pins_of_notebook_jobs_stay_out_of_the_environment_of_the_hub() -> N
 
 
 def test_lock_files_have_all_dependencies_and_no_index_address() -> None:
-    for name in ("up.txt", "dev.txt"):
+    for name in ("up.txt", "dev.txt", "execution.txt"):
         text = (ROOT / "requirements" / name).read_text()
         assert "://" not in text
         assert "--index" not in text

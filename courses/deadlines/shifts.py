@@ -23,6 +23,10 @@ class DeadlineShifts:
     def due(self, assignment: Assignment, member: Member) -> float | None:
         return deadline_rules.due_for(assignment, member, self.extensions, self.outages)
 
+    def counts(self, assignment: Assignment, member: Member, at: float) -> bool:
+        """Whether what a member submits at this time counts."""
+        return deadline_rules.lateness(at, self.due(assignment, member), assignment.late).counts
+
     def extension(self, assignment: Assignment, member: Member) -> int:
         """Seconds of all extensions that a member has."""
         found = deadline_rules.extensions_of(assignment, member, self.extensions)

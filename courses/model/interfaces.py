@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO, Protocol
 
 from ...hub.records.audit import AuditEntry
+from .leaderboards import LeaderboardStore
 from .official_checks import OfficialCheckStore
 from .prefixes import PrefixStore
 from .records import (
@@ -30,7 +31,7 @@ class CourseStore(Protocol):
     """Stores courses. Each method is one transaction; ``change`` goes to the audit log.
 
     Attributes:
-        prefixes, rehearsals, official_checks: of the same database.
+        prefixes, rehearsals, official_checks, leaderboards: of the same database.
     """
 
     @property
@@ -41,6 +42,9 @@ class CourseStore(Protocol):
 
     @property
     def official_checks(self) -> OfficialCheckStore: ...
+
+    @property
+    def leaderboards(self) -> LeaderboardStore: ...
 
     # -- courses and their people ---------------------------------------------------------
 

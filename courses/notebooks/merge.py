@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from .cell_match import KEPT, keys_of
 from .document import Metadata, NotebookCell, NotebookDocument
 
-_NOTE = "Your version, kept when the assignment was updated."
+_NOTE = "Your version, kept when the notebook was updated."
 _NOTES = {"code": f"# {_NOTE}\n", "markdown": f"> *{_NOTE}*\n\n"}
 _MISSING = object()
 

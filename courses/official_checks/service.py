@@ -14,14 +14,10 @@ request was never queued, costs no run.
 
 from __future__ import annotations
 
-import base64
-import json
 import math
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from typing import Final
 
 from pydantic import ValidationError
@@ -29,17 +25,16 @@ from pydantic import ValidationError
 from ...hub.admission.policy import admit
 from ...hub.admission.request_factory import grading_request, new_id
 from ...hub.attempts.notebook_format import read_notebook
-from ...hub.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
-from ...hub.messages import requests as request_messages
+from ...hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from ...hub.messages import units
-from ...hub.messages.wait_reasons import wait_sentence
+from ...hub.messages.wait_reasons import progress_sentence
+from ...hub.provenance.official_check import OfficiallyCheckedOut, signed_check
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.records.json_value import Json
 from ...hub.records.requests import RequestRecord
 from ...hub.scheduling.model.snapshot import PriorityClass
 from ...hub.scheduling.model.states import TERMINAL, State
-from ...hub.schemas import parsers
 from ...hub.schemas.courses import SubmitIn
 from ...hub.schemas.coursework.official_checks import (
     OFFICIAL_RESULT,
@@ -52,7 +47,7 @@ from ...hub.schemas.coursework.official_checks import (
     OfficialOrderOut,
     OfficialVerdictOut,
 )
-from ..deadlines.rules import lateness
+from ..deadlines.days import day_of, next_day_sentence
 from ..deadlines.shifts import DeadlineShifts
 from ..files.bundle import FileBundle
 from ..files.transfer import bundle_of_body, contents, contents_out
@@ -154,7 +149,7 @@ class OfficialCheckService:
         assignment = self.access.assignment(self.access.membership(who, course), name)
         rule = self.access.store.official_checks.rule(course, name)
         found = self._own(who, assignment)
-        _, next_at = self._day(assignment)
+        _, next_at = day_of(assignment, self.access.context.clock())
         return OfficialChecksOut(
             per_day=rule.per_day if rule else 0,
             names_cells=rule.names_cells if rule else False,
@@ -212,12 +207,9 @@ class OfficialCheckService:
                 "An official check of yours is under way.", accepted="Wait for its result."
             )
         if self._used(assignment, found) >= rule.per_day:
-            next_at = datetime.fromtimestamp(
-                self._day(assignment)[1], parsers.time_zone(assignment.zone)
-            )
             raise Conflict(
                 f"You have used your {units.count(rule.per_day, 'official check')} of today.",
-                accepted=f"The next is possible from {next_at:%Y-%m-%d %H:%M} {assignment.zone}.",
+                accepted=next_day_sentence(assignment, now),
             )
         check = OfficialCheck(
             request=new_id("g"),
@@ -243,7 +235,7 @@ class OfficialCheckService:
         bundle: FileBundle,
     ) -> None:
         context, course = self.access.context, check.course
-        owner = self._owner(rule)
+        owner = self.access.request_owner(course, rule.by)
         seconds = int(min(assignment.seconds + _START, LONGEST, self.access.max_seconds(course)))
         admit(context.store, group=course, devices=assignment.devices, seconds=seconds)
         order = OfficialOrderOut(
@@ -269,31 +261,9 @@ class OfficialCheckService:
         )
         context.notifier.notify()
 
-    def _owner(self, rule: OfficialCheckRule) -> str:
-        """Return who owns the request: who allowed the checks, or else a present teacher.
-
-        In a course without teachers, an administrator who allowed the checks or has created it.
-
-        Raises:
-            Conflict: there is none of them any more.
-            Unavailable: JupyterHub does not answer.
-        """
-        teachers = self.access.context.store.teachers(rule.course)
-        if teachers:
-            return rule.by if rule.by in teachers else teachers[0]
-        for name in (rule.by, self.access.store.course(rule.course).created_by):
-            with suppress(NotFound):
-                if self.access.context.hub.user(name).admin:
-                    return name
-        raise Conflict(
-            f"{rule.course} has no teacher to whom the request of a check could belong.",
-            accepted="Ask an administrator to name a teacher. This has cost no run.",
-        )
-
     def _check_due(self, membership: CourseMembership, assignment: Assignment) -> None:
         shifts = DeadlineShifts.read(self.access.store, assignment.course)
-        due = shifts.due(assignment, membership.member)
-        if not lateness(self.access.context.clock(), due, assignment.late).counts:
+        if not shifts.counts(assignment, membership.member, self.access.context.clock()):
             raise Conflict(
                 f"{assignment.name} was due: what you submit now does not count any more.",
                 accepted="Official checks end with the last moment at which a submission counts.",
@@ -303,17 +273,8 @@ class OfficialCheckService:
         last = self.access.last_submission(who.name, assignment)
         return FileBundle.of(contents(self.blobs, last.files.files).items())
 
-    # -- the day --------------------------------------------------------------------------
-
-    def _day(self, assignment: Assignment) -> tuple[float, float]:
-        """The begin of today and of tomorrow in the time zone of the assignment."""
-        zone = parsers.time_zone(assignment.zone)
-        now = datetime.fromtimestamp(self.access.context.clock(), zone)
-        today = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-        return today.timestamp(), (today + timedelta(days=1)).timestamp()
-
     def _used(self, assignment: Assignment, own: Sequence[OfficialCheck]) -> int:
-        begin, _ = self._day(assignment)
+        begin, _ = day_of(assignment, self.access.context.clock())
         return sum(
             each.asked_at >= begin and each.outcome is not CheckOutcome.FAULT for each in own
         )
@@ -369,30 +330,21 @@ class OfficialCheckService:
             return None
 
     def _receipt(self, check: OfficialCheck) -> str:
-        """What was checked and the result, signed over the canonical JSON of ``check``."""
-        content: dict[str, Json] = {
-            "id": check.request,
-            "course": check.course,
-            "assignment": check.assignment,
-            "version": check.version,
-            "person": check.person,
-            "files_sha256": check.sha256,
-            "tests_sha256": check.tests_sha256,
-            "image": check.image,
-            "asked_at": check.asked_at,
-            "outcome": str(check.outcome),
-            "points": check.points,
-            "max_points": check.max_points,
-        }
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        signed: dict[str, Json] = {"check": content}
-        key = self.access.context.signing_key
-        try:
-            signature = base64.b64encode(key.sign(text.encode())).decode()
-            signed |= {"key": key.public.id, "signature": signature}
-        except Unavailable:
-            signed["signature"] = None
-        return json.dumps(signed, sort_keys=True, separators=(",", ":"))
+        checked = OfficiallyCheckedOut(
+            id=check.request,
+            course=check.course,
+            assignment=check.assignment,
+            version=check.version,
+            person=check.person,
+            files_sha256=check.sha256,
+            tests_sha256=check.tests_sha256,
+            image=check.image,
+            asked_at=check.asked_at,
+            outcome=str(check.outcome),
+            points=check.points,
+            max_points=check.max_points,
+        )
+        return signed_check(checked, self.access.context.signing_key)
 
     def _out(self, check: OfficialCheck, *, now: float) -> OfficialCheckOut:
         shown = _is_shown(check, now)
@@ -420,22 +372,14 @@ class OfficialCheckService:
         )
 
     def _wait(self, check: OfficialCheck) -> str:
-        running = _meaning(State.RUNNING)
         try:
-            record = self.access.context.store.request(check.request)
+            state = self.access.context.store.request(check.request).state
         except NotFound:
-            return running
-        wait = self.access.context.plan_cache.wait_of(record.id)
-        if record.state is State.QUEUED and wait is not None:
-            return wait_sentence(wait)
-        if record.state is State.QUEUED:
-            return _meaning(record.state)
+            return progress_sentence(State.RUNNING)
+        if state is State.QUEUED:
+            return progress_sentence(state, self.access.context.plan_cache.wait_of(check.request))
+        running = progress_sentence(State.RUNNING)
         return f"{running} The result is shown at a full minute after you asked for it."
-
-
-def _meaning(state: State) -> str:
-    text = request_messages.state_meaning(state)
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _shown_at(check: OfficialCheck) -> float | None:

@@ -189,7 +189,7 @@ class ClassPrefix:
                 raise self._process.PrefixDiffers("a variable refers to an output")
             if id(found) in shared and self._sharing.is_mutable(found):
                 raise self._process.PrefixDiffers(
-                    f"a variable is part of the module {shared[id(found)]}"
+                    f"a variable is part of the module {shared[id(found)][0]}"
                 )
             memory.add(found)
 

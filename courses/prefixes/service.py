@@ -1,7 +1,8 @@
 """Compute the prefixes of assignments, and offer them to the jobs of the course's members.
 
-A computation is a job of the teacher who has switched it on, charged to the course's group. Its
-result is copied into a folder that only the service uses; each attempt gets a copy of its own.
+A computation is a job of the teacher who has switched it on, or after they have left, of another
+present teacher; it is charged to the course's group. Its result is copied into a folder that only
+the service uses; each attempt gets a copy of its own.
 """
 
 from __future__ import annotations
@@ -366,8 +367,13 @@ class PrefixService:
         return tuple(sorted(str(models.get(name, "")) for name in lease.devices))
 
     def _compute(self, switch: PrefixSwitch, wanted: _Wanted) -> None:
-        """Submit the job that computes a prefix."""
+        """Submit the job that computes a prefix.
+
+        Raises:
+            Conflict: the course has no teacher any more; jobs run all their cells.
+        """
         context, course = self.access.context, switch.course
+        owner = self.access.request_owner(course, switch.by)
         assignment = self.access.store.assignment(course, switch.assignment)
         made = self.access.store.released_version(course, switch.assignment)
         limit = self.access.max_seconds(course)
@@ -378,7 +384,7 @@ class PrefixService:
         request = NewRequest(
             id=request_id,
             kind=Kind.JOB,
-            owner=switch.by,
+            owner=owner,
             group=course,
             devices=switch.devices,
             seconds=seconds,

@@ -25,17 +25,17 @@ class NotSeparable(ValueError):
     """Why variables cannot be copied."""
 
 
-def module_objects(skipped: set[int], installed: tuple[str, ...]) -> dict[int, str]:
-    """Return the name of a module for each object that modules reach through plain containers.
+def module_objects(skipped: set[int], installed: tuple[str, ...]) -> dict[int, tuple[str, Any]]:
+    """Return, by id, the objects that modules reach through plain containers, with a module's name.
 
     Attributes of classes count for modules that are not installed: libraries have constants there.
+    The objects are returned too, since no other object has the id of one that is kept.
 
     Args:
         skipped: ids of objects of the notebook itself.
         installed: how the paths of installed files begin.
     """
-    found: dict[int, str] = {}
-    seen = set(skipped)
+    seen: dict[int, tuple[str, Any]] = {}
     for name, module in list(sys.modules.items()):
         if not isinstance(module, types.ModuleType) or id(vars(module)) in skipped:
             continue
@@ -46,15 +46,13 @@ def module_objects(skipped: set[int], installed: tuple[str, ...]) -> dict[int, s
         stack = [each for key, each in list(vars(module).items()) if not key.startswith("__")]
         while stack:
             value = stack.pop()
-            if id(value) in seen or isinstance(value, types.ModuleType):
+            if id(value) in skipped or id(value) in seen or isinstance(value, types.ModuleType):
                 continue
             if isinstance(value, type) and not classes:
                 continue  # another module may still count its attributes
-            seen.add(id(value))
+            seen[id(value)] = name, value
             stack += _parts(value)
-            if not isinstance(value, type):
-                found[id(value)] = name
-    return found
+    return {key: each for key, each in seen.items() if not isinstance(each[1], type)}
 
 
 def _parts(value: Any) -> list[Any]:

@@ -8,6 +8,7 @@ has left out. Gradebook and points of students are never touched.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -17,11 +18,10 @@ from pydantic import ValidationError
 
 from ...hub.admission.policy import admit
 from ...hub.admission.request_factory import grading_request, new_id
-from ...hub.errors import Conflict, InvalidInput, NotFound
+from ...hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from ...hub.inventory.images import ImageCatalogue
-from ...hub.messages import requests as request_messages
 from ...hub.messages import units
-from ...hub.messages.wait_reasons import wait_sentence
+from ...hub.messages.wait_reasons import progress_sentence
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.records.images import Image, Reference
@@ -60,8 +60,13 @@ class RehearsalService:
 
     access: CourseAccess
 
-    def start(self, who: Identity, course: str, body: RehearsalIn) -> RehearsalOut:
+    def start(
+        self, who: Identity, course: str, body: RehearsalIn, *, key: str = ""
+    ) -> RehearsalOut:
         """Queue a rehearsal, or return the live one of the same images and versions.
+
+        Args:
+            key: of a schedule and its time; the same key returns the first rehearsal.
 
         Raises:
             Forbidden: the user is not a teacher of the course.
@@ -70,23 +75,33 @@ class RehearsalService:
             InvalidInput: no engine has the candidate image.
             OverMaximum: the pool or the course never has the devices or the time.
         """
-        membership = self.access.membership(who, course, TEACHERS)
-        check_not_archived(membership.course)
-        candidate = self._candidate(membership.course, body.image)
-        present = self._present(membership.course)
         with _ONE_BY_ONE:
-            new = self._new(
-                who, course, body.assignment, candidate.reference if candidate else "", present
-            )
-            rehearsal = self._live(new)
+            new = self._new(who, course, body, _id_of(key) if key else new_id("h"))
+            rehearsal = self._known(new)
             if rehearsal is None:
                 self._check_admitted(new)
                 after: dict[str, Json] = {"image": new.image, "assignment": new.assignment}
                 change = self.access.audit_entry(who, AuditAction.REHEARSE, course, after=after)
                 self.access.store.rehearsals.add(new, change=change)
                 rehearsal = new
-            self._queue(rehearsal)
+            self._queue(rehearsal, who)
         return self._rehearsal_out(rehearsal)
+
+    def check(self, who: Identity, course: str, body: RehearsalIn) -> None:
+        """Raise what ``start`` would raise now."""
+        self._check_admitted(self._new(who, course, body, new_id("h")))
+
+    def may_start(self, who: Identity, course: str) -> bool:
+        """Whether the user is a teacher of the course, which exists."""
+        try:
+            self.access.membership(who, course, TEACHERS)
+        except (Forbidden, NotFound):
+            return False
+        return True
+
+    def check_reader(self, who: Identity, course: str) -> None:
+        """Raise NotFound or Forbidden unless the user is a teacher or grader of the course."""
+        self.access.membership(who, course, GRADERS)
 
     def recent(self, who: Identity, course: str) -> RehearsalsOut:
         """The newest rehearsals of a course, newest first. For teachers and graders."""
@@ -122,10 +137,13 @@ class RehearsalService:
 
     # -- queue ----------------------------------------------------------------------------
 
-    def _new(
-        self, who: Identity, course: str, assignment: str, image: str, present: str
-    ) -> Rehearsal:
-        assignments = self._released(course, assignment)
+    def _new(self, who: Identity, course: str, body: RehearsalIn, rehearsal_id: str) -> Rehearsal:
+        membership = self.access.membership(who, course, TEACHERS)
+        check_not_archived(membership.course)
+        candidate = self._candidate(membership.course, body.image)
+        image = candidate.reference if candidate else ""
+        present = self._present(membership.course)
+        assignments = self._released(course, body.assignment)
         images = dict.fromkeys(map(_digest, [image, present] if present else [image]))
         jobs = [
             RehearsalJob(
@@ -135,11 +153,11 @@ class RehearsalService:
             for digest in images
         ]
         return Rehearsal(
-            id=new_id("h"),
+            id=rehearsal_id,
             course=course,
             image=image,
             present_image=present,
-            assignment=assignment,
+            assignment=body.assignment,
             asked_at=self.access.context.clock(),
             asked_by=who.name,
             jobs=tuple(jobs),
@@ -158,9 +176,13 @@ class RehearsalService:
             )
         return found
 
-    def _live(self, new: Rehearsal) -> Rehearsal | None:
-        """The newest rehearsal, if it is the same and has not ended."""
-        for known in self.access.store.rehearsals.newest(new.course, 1):
+    def _known(self, new: Rehearsal) -> Rehearsal | None:
+        """The rehearsal with this id, or the newest one, if it is the same and has not ended."""
+        newest = self.access.store.rehearsals.newest(new.course, MOST_SHOWN)
+        for known in newest:
+            if known.id == new.id:
+                return known
+        for known in newest[:1]:
             if _scope(known) == _scope(new) and not all(map(self._is_over, known.jobs)):
                 return known
         return None
@@ -181,14 +203,14 @@ class RehearsalService:
                 seconds=self._seconds(assignment),
             )
 
-    def _queue(self, rehearsal: Rehearsal) -> None:
-        """Queue the requests that are not queued yet."""
+    def _queue(self, rehearsal: Rehearsal, who: Identity) -> None:
+        """Queue the requests that are not queued yet, in the name of a present teacher."""
         for job in rehearsal.jobs:
             if self._record(job) is None:
-                self._submit(rehearsal, job)
+                self._submit(rehearsal, job, owner=who.name)
         self.access.context.notifier.notify()
 
-    def _submit(self, rehearsal: Rehearsal, job: RehearsalJob) -> None:
+    def _submit(self, rehearsal: Rehearsal, job: RehearsalJob, *, owner: str) -> None:
         context, course = self.access.context, rehearsal.course
         assignment = self.access.store.assignment(course, job.assignment)
         made = self.access.store.released_version(course, job.assignment, job.version)
@@ -197,7 +219,7 @@ class RehearsalService:
         context.store.submit(
             grading_request(
                 request_id=job.request,
-                owner=rehearsal.asked_by,
+                owner=owner,
                 group=course,
                 devices=assignment.devices,
                 seconds=self._seconds(assignment),
@@ -315,11 +337,11 @@ class RehearsalService:
         record = self._record(job)
         if record is None:
             return "It is not queued: start the rehearsal again, which continues this one."
-        wait = self.access.context.plan_cache.wait_of(record.id)
-        if record.state is State.QUEUED and wait is not None:
-            return wait_sentence(wait)
-        meaning = request_messages.state_meaning(record.state)
-        return f"{meaning[:1].upper()}{meaning[1:]}."
+        return progress_sentence(record.state, self.access.context.plan_cache.wait_of(record.id))
+
+
+def _id_of(key: str) -> str:
+    return f"h-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 def _digest(reference: str) -> str:

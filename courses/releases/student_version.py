@@ -238,17 +238,25 @@ def _taught(source: NotebookNode) -> Iterator[str]:
 
 
 def bound_names(statement: ast.stmt) -> Iterator[str]:
-    """The names that one statement binds in its own scope."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield statement.name
-        return
-    for node in ast.walk(statement):
+    """The names that one statement binds in its own scope, without those in its functions."""
+    remaining: list[ast.AST] = [statement]
+    while remaining:
+        node = remaining.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+            continue
+        if isinstance(node, ast.comprehension):
+            remaining += [node.iter, *node.ifs]  # its target belongs to a scope of its own
+            continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            yield node.rest
         elif isinstance(node, ast.Import | ast.ImportFrom):
             yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
+        remaining += ast.iter_child_nodes(node)
 
 
 def _warnings(name: str, key: NotebookKey) -> Iterator[str]:

@@ -14,10 +14,11 @@ on the roster, and the members of the JupyterHub group who have not left the cou
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
-from ...hub.errors import Conflict, Forbidden, InvalidInput
+from ...hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from ...hub.inventory.images import ImageCatalogue
 from ...hub.records.audit import AuditAction, AuditEntry
 from ...hub.records.identity import Identity
@@ -79,6 +80,10 @@ class CourseAccess:
     def is_course(self, group: str) -> bool:
         """Whether a group is a course. Decides what pages show, not what is allowed."""
         return any(course.name == group for course in self.store.courses())
+
+    def course_names(self) -> frozenset[str]:
+        """Return the names of all courses. The caller checks what the user may see."""
+        return frozenset(course.name for course in self.store.courses())
 
     def grades_somewhere(self, who: Identity) -> bool:
         """Whether the user is a grader of any course. Decides what pages show."""
@@ -145,6 +150,28 @@ class CourseAccess:
         """The longest time limit that one request of the course may have."""
         limits = tree.limits(tree.GroupTree(self.context.store.groups()), course)
         return limits.max_seconds if limits else inf
+
+    def request_owner(self, course: str, preferred: str) -> str:
+        """Return who owns a request that the service submits for a course.
+
+        That is ``preferred``, who has allowed such requests, or else a present teacher; in a course
+        without teachers, an administrator who is ``preferred`` or has created it.
+
+        Raises:
+            Conflict: there is none of them any more.
+            Unavailable: JupyterHub does not answer.
+        """
+        teachers = self.context.store.teachers(course)
+        if teachers:
+            return preferred if preferred in teachers else teachers[0]
+        for name in (preferred, self.store.course(course).created_by):
+            with suppress(NotFound):
+                if self.context.hub.user(name).admin:
+                    return name
+        raise Conflict(
+            f"{course} has no teacher to whom the request could belong.",
+            accepted="Ask an administrator to name a teacher.",
+        )
 
     def check_unchanged(
         self,

@@ -31,6 +31,7 @@ from ..model.records import (
     TrialResult,
 )
 from . import regrades, rows
+from .leaderboards import SqlLeaderboardStore
 from .not_found import no_assignment, no_course, no_released_version, no_run, no_submission
 from .official_checks import SqlOfficialCheckStore
 from .prefixes import SqlPrefixStore
@@ -47,6 +48,7 @@ class SqlCourseStore:
         self.prefixes = SqlPrefixStore(transactions)
         self.rehearsals = SqlRehearsalStore(transactions)
         self.official_checks = SqlOfficialCheckStore(transactions)
+        self.leaderboards = SqlLeaderboardStore(transactions)
 
     # -- courses and their people ---------------------------------------------------------
 

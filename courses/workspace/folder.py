@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...hub.client.work_archive import IGNORE_FILE, WorkArchive, collect, safe_target
-from ...hub.errors import InvalidInput, NotFound, TooLarge
+from ...hub.errors import Conflict, InvalidInput, NotFound, TooLarge
 from ...hub.files.filenames import draft_beside
 from ...hub.schemas.courses import ContentOut, FileIn, HandOutOut
 from ..files.bundle import MAX_BYTES, MAX_FILES
@@ -135,9 +135,9 @@ def fetch_into(folder: Path, fetch: Fetch) -> tuple[HandOutOut, tuple[str, ...]]
         )
     merged = merge(contents(old.files) if old else {}, contents(new.files), mine)
     try:
-        _write(folder, mine, merged.files)
+        write_changes(folder, mine, merged.files)
         mark = {"course": new.course, "assignment": new.assignment, "version": new.version}
-        _put(folder / MARK, json.dumps(mark).encode())
+        put_file(folder / MARK, json.dumps(mark).encode())
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written: {error.strerror}.") from error
     return new, merged.notes
@@ -147,12 +147,19 @@ def contents(files: list[ContentOut]) -> dict[str, bytes]:
     return {file.name: base64.b64decode(file.content) for file in files}
 
 
-def _write(folder: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Write new files before removing old ones, so that an interruption loses nothing."""
+def write_changes(folder: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Write new files before removing old ones, so that an interruption loses nothing.
+
+    Raises:
+        Conflict: a file was saved since it was read; nothing of the user's is replaced.
+        InvalidInput: a path, or a link on it, leads outside of the folder.
+        OSError: it cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = {name: safe_target(folder, name) for name in {*before, *after}}
     gone = [name for name in before if name not in after]
     changed = [name for name in after if before.get(name) != after[name]]
+    changed.sort(key=lambda name: name in before)  # copies of files before what replaces these
     # A file in the place of a folder, or the reverse.
     blocked = [
         name
@@ -160,17 +167,28 @@ def _write(folder: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]
         if any(f"{name}/".startswith(f"{g}/") or g.startswith(f"{name}/") for g in gone)
     ]
     for name in (each for each in changed if each not in blocked):
-        _put(paths[name], after[name])
+        if name in before:
+            _check_unchanged(paths[name], before[name])
+        put_file(paths[name], after[name])
     for name in gone:
+        _check_unchanged(paths[name], before[name])
         paths[name].unlink()
         for above in paths[name].relative_to(folder).parents[:-1]:
             if not any((folder / above).iterdir()):
                 (folder / above).rmdir()
     for name in blocked:
-        _put(paths[name], after[name])
+        put_file(paths[name], after[name])
 
 
-def _put(path: Path, content: bytes) -> None:
+def _check_unchanged(path: Path, read: bytes) -> None:
+    """Require a file as it was read: JupyterLab may have saved it in another tab since."""
+    if path.read_bytes() != read:
+        raise Conflict(
+            f"{path.name} was saved while it was merged.", accepted="Save your work and try again."
+        )
+
+
+def put_file(path: Path, content: bytes) -> None:
     """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = draft_beside(path)

@@ -1,9 +1,9 @@
-"""Merge a new version of an assignment into a student's folder.
+"""Merge a new version of an assignment, or of other material, into a user's folder.
 
-The input is three sets of files by name: the version that the student fetched, the new version,
-and the student's folder. No work is lost: notebooks are merged by cell; any other file that both
-sides changed is kept as ``name.student-copy.ext`` beside the new one. Deleted files of the version
-come back, so that students can start a file again.
+The input is three sets of files by name: the version that the user fetched, the new version, and
+the user's folder. No work is lost: notebooks are merged by cell; any other file that both sides
+changed is kept as ``name.student-copy.ext`` beside the new one. Deleted files of the version come
+back, so that users can start a file again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..notebooks.document import NotebookDocument
 from ..notebooks.merge import merge_notebook
 
 _NOTEBOOK = ".ipynb"
-_COPY = "student-copy"
+STUDENT_COPY = "student-copy"
 _EMPTY = NotebookDocument(cells=())
 
 
@@ -33,9 +33,18 @@ class Merged:
     notes: tuple[str, ...] = ()
 
 
-def merge(old: Mapping[str, bytes], new: Mapping[str, bytes], mine: Mapping[str, bytes]) -> Merged:
-    """Merge a folder; ``old`` is empty where the fetched version is unknown."""
-    folder = _Folder(new=new, mine=mine)
+def merge(
+    old: Mapping[str, bytes],
+    new: Mapping[str, bytes],
+    mine: Mapping[str, bytes],
+    *,
+    copy: str = STUDENT_COPY,
+) -> Merged:
+    """Merge a folder; ``old`` is empty where the fetched version is unknown.
+
+    ``copy``: what the name of a copy beside a file contains.
+    """
+    folder = _Folder(new=new, mine=mine, copy=copy)
     for name, content in new.items():
         if name in mine:
             folder.merge_file(name, old.get(name), content, mine[name])
@@ -53,6 +62,7 @@ def merge(old: Mapping[str, bytes], new: Mapping[str, bytes], mine: Mapping[str,
 class _Folder:
     new: Mapping[str, bytes]
     mine: Mapping[str, bytes]
+    copy: str
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -65,13 +75,13 @@ class _Folder:
         elif not (name.endswith(_NOTEBOOK) and self._notebook(name, old, new, mine)):
             self.files[name] = new
             kept = self._aside(name, mine)
-            self.notes.append(f"{name} was changed in the release and by you: yours is {kept}.")
+            self.notes.append(f"{name} was changed in the new version and by you: yours is {kept}.")
 
     def keep_own(self, name: str, content: bytes) -> None:
         """Keep a file of the student, under another name where a new file has its name."""
         if _collides(name, self.new):
             kept = self._aside(name, content)
-            self.notes.append(f"{name} has the name of a released file: yours is {kept}.")
+            self.notes.append(f"{name} has the name of a file of the new version: yours is {kept}.")
         else:
             self.files[name] = content
 
@@ -88,7 +98,7 @@ class _Folder:
             self.files[name] = document.write(found.notebook)
         if found.kept:
             self.notes.append(
-                f"{name}: {_cells(found.kept)} changed in the release and by you; yours is "
+                f"{name}: {_cells(found.kept)} changed in the new version and by you; yours is "
                 "below the new one, with a mark."
             )
         if found.returned:
@@ -97,7 +107,7 @@ class _Folder:
 
     def _aside(self, name: str, content: bytes) -> str:
         """Store a copy beside the file, unless it is there; returns the name of the copy."""
-        for aside in _names_beside(name):
+        for aside in _names_beside(name, self.copy):
             if self.mine.get(aside) == content:
                 return aside
             if not _collides(aside, [*self.new, *self.mine, *self.files]):
@@ -106,14 +116,14 @@ class _Folder:
         raise AssertionError("unreachable: the names are infinite")
 
 
-def _names_beside(name: str) -> Iterator[str]:
+def _names_beside(name: str, copy: str) -> Iterator[str]:
     """``data.csv`` → ``data.student-copy.csv``, ``data.student-copy-2.csv``, …
 
     In between ``folder.student-copy/data.csv``, for a folder whose name a file has.
     """
     path = PurePosixPath(name)
     for number in count(1):
-        mark = _COPY if number == 1 else f"{_COPY}-{number}"
+        mark = copy if number == 1 else f"{copy}-{number}"
         most = MAX_PART_BYTES - len(mark) - 1  # Otherwise the folder could not be submitted.
         short = PurePosixPath(shortened(path.name, most))
         yield str(path.with_name(f"{short.stem}.{mark}{short.suffix}"))

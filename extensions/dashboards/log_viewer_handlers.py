@@ -24,13 +24,11 @@ from http import HTTPStatus
 from importlib import invalidate_caches
 from importlib.util import find_spec
 from pathlib import Path
+from sysconfig import get_path
 
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.serverapp import ServerApp
 from jupyter_server.utils import url_path_join
-from tornado.httpclient import HTTPRequest
-from tornado.netutil import Resolver
-from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.web import HTTPError, authenticated
 
 from ...hub.errors import CarrelError
@@ -38,26 +36,23 @@ from ...hub.files.log_viewers import LOG_VIEWERS, LogViewer
 from ..environment import LOG_VIEWER_PATHS
 from ..job import client_of
 from .job_logs import copy_logs
+from .socket_proxy import pass_on
 
 MOST = 3
 """Jobs whose logs one server shows at a time; one more ends the one that was opened first."""
 START_SECONDS = 90.0
-CALL_SECONDS = 120.0
 _FOLDER = "carrel-logs-"
 _LOOK_SECONDS = 0.1
-_LARGEST_ANSWER = 256 << 20
 _JOB = re.compile(r"j-[a-z0-9]{4,32}")
 _PROCESS = "carrel.extensions.dashboards.{}_process"
-_FROM_BROWSER = ("Accept", "Content-Type", "If-None-Match", "X-XSRF-Protected")
-_TO_BROWSER = (
-    "Content-Type", "Content-Encoding", "Content-Disposition", "Content-Security-Policy",
-    "Cache-Control", "ETag", "Expires", "Location", "X-Content-Type-Options",
-)  # fmt: skip  # a list
 
-
-_NOT_INSTALLED = (
-    "{title} is not installed in this session. Run “pip install {name}” in a terminal of "
-    "the session, and click “Open in {title}” again."
+_NOT_INSTALLED = "{title} is not installed in this session. "
+_INSTALL = (
+    "Run “pip install {name}” in a terminal of the session, and click “Open in {title}” again."
+)
+_OTHER_IMAGE = (
+    "Packages cannot be added to it: start the session with an image that has {name}, or ask your "
+    "administrator for one."
 )
 _PAGE = """\
 <!doctype html>
@@ -71,18 +66,6 @@ _PAGE = """\
 <body><main><h1>{title}</h1><p role="alert">{sentence}</p></main></body>
 </html>
 """
-
-
-class _SocketResolver(Resolver):
-    """Connects to a Unix socket, whatever the host."""
-
-    def initialize(self, path: Path) -> None:
-        self._path = str(path)
-
-    async def resolve(
-        self, _host: str, _port: int, _family: int = socket.AF_UNSPEC
-    ) -> list[tuple[int, str]]:
-        return [(socket.AF_UNIX, self._path)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +180,16 @@ class _LogViewerHandler(JupyterHandler):
         self.processes = processes
 
 
+def missing_viewer(viewer: LogViewer, packages: Path) -> str:
+    """Say how the session gets a viewer that it lacks.
+
+    Args:
+        packages: the folder of installed packages, which in an image is not the user's.
+    """
+    advice = _INSTALL if os.access(packages, os.W_OK) else _OTHER_IMAGE
+    return (_NOT_INSTALLED + advice).format(title=viewer.title, name=viewer.name)
+
+
 class LogViewerOpenHandler(_LogViewerHandler):
     """Opens the logs of a job."""
 
@@ -209,7 +202,7 @@ class LogViewerOpenHandler(_LogViewerHandler):
         invalidate_caches()  # it may have been installed since
         viewer = self.processes.viewer
         if find_spec(viewer.name) is None:
-            sentence = _NOT_INSTALLED.format(title=viewer.title, name=viewer.name)
+            sentence = missing_viewer(viewer, Path(get_path("purelib")))
             await self._refuse(HTTPStatus.NOT_FOUND, sentence)
             return
         try:
@@ -257,31 +250,7 @@ class LogViewerProxyHandler(_LogViewerHandler):
         if found is None:  # the server was restarted
             self.redirect(f"{self.processes.address}?job={job}")
             return
-        client = SimpleAsyncHTTPClient(
-            force_instance=True,
-            resolver=_SocketResolver(path=found.socket),
-            max_body_size=_LARGEST_ANSWER,
-        )
-        given = self.request.headers
-        request = HTTPRequest(
-            f"http://localhost{self.request.uri}",
-            method=self.request.method or "GET",
-            headers={name: given[name] for name in _FROM_BROWSER if name in given},
-            body=self.request.body or None,
-            allow_nonstandard_methods=True,
-            decompress_response=False,
-            follow_redirects=False,
-            request_timeout=CALL_SECONDS,
-        )
-        with contextlib.closing(client):
-            answer = await client.fetch(request, raise_error=False)
-        self.set_status(answer.code)
-        for name in _TO_BROWSER:
-            if name in answer.headers:
-                self.set_header(name, answer.headers[name])
-        if answer.code not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
-            self.write(answer.body)
-        await self.finish()
+        await pass_on(self, found.socket, self.request.uri or "")
 
 
 def install_log_viewers(server_app: ServerApp) -> None:

@@ -19,6 +19,7 @@ from ...hub.errors import InvalidInput
 from ...hub.schemas import In, Out
 from ...hub.schemas.checks import CheckOut
 from ...hub.schemas.courses import AssignmentOut, ReceiptOut, SubmitIn
+from ...hub.schemas.coursework.official_checks import OfficialCheckOut, OfficialChecksOut
 from .session_place import NOTEBOOK, NothingIn, PathIn, SessionPlace
 
 _STUDENT = "student"
@@ -46,7 +47,10 @@ class HandInIn(PathIn):
 
 
 class PanelAssignmentOut(Out):
-    """An assignment of a student; ``folder`` is where its files are here, empty if nowhere."""
+    """An assignment of a student; ``folder`` is where its files are here, empty if nowhere.
+
+    ``official`` is null without files here; of its checks, only the newest is in it.
+    """
 
     course: str
     name: str
@@ -57,6 +61,7 @@ class PanelAssignmentOut(Out):
     newer: bool
     folder: str
     receipt: ReceiptOut | None
+    official: OfficialChecksOut | None
 
 
 class CoursesSummaryOut(Out):
@@ -148,6 +153,24 @@ def check(place: SessionPlace, body: PathIn) -> CheckOut:
     return place.client.check(record.course, record.assignment, SubmitIn(files=content.sent))
 
 
+def official_check(place: SessionPlace, body: PathIn) -> OfficialCheckOut:
+    """Run the hidden tests, too, on the saved files of the assignment of a document.
+
+    Raises:
+        Forbidden: the teacher does not allow it.
+        Conflict: no run is left today, or it was due.
+    """
+    record, content = _work(place, body.path)
+    sent = SubmitIn(files=content.sent)
+    return place.client.official_check(record.course, record.assignment, sent)
+
+
+def official_checks(place: SessionPlace, body: AssignmentIn) -> OfficialChecksOut:
+    """Return how many official checks are left today, and the newest one."""
+    found = place.client.official_checks(body.course, body.assignment)
+    return found.model_copy(update={"checks": found.checks[:1]})
+
+
 def last_check(place: SessionPlace, body: AssignmentIn) -> LastCheckOut:
     """Return the newest check of an assignment."""
     found = place.client.checks(body.course, body.assignment)
@@ -215,6 +238,7 @@ def _folder_of(
 
 def _panel_assignment(place: SessionPlace, assignment: AssignmentOut) -> PanelAssignmentOut:
     folder, record = _folder_of(place, assignment.course, assignment.name)
+    known = AssignmentIn(course=assignment.course, assignment=assignment.name)
     graded = assignment.score is not None and assignment.max_score is not None
     return PanelAssignmentOut(
         course=assignment.course,
@@ -226,4 +250,5 @@ def _panel_assignment(place: SessionPlace, assignment: AssignmentOut) -> PanelAs
         newer=record is not None and record.version < assignment.version,
         folder=place.named(folder) if record is not None else "",
         receipt=assignment.receipts[-1] if assignment.receipts else None,
+        official=official_checks(place, known) if record is not None else None,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.utils import url_path_join
 from pydantic import BaseModel, ValidationError
@@ -21,6 +22,7 @@ from ...hub.errors import CarrelError
 from ...hub.messages.validation import invalid_body
 from ...hub.schemas import In
 from ..environment import PANEL_PATH
+from ..materials.material_folder import OpenMaterialIn, opening
 from . import announcements, coursework, desk_summary, job_output, job_submission
 from .notebook_state import ConnectedKernel, NotebookStateOut, save_state
 from .service_handler import ServiceHandler
@@ -103,6 +105,7 @@ READS = {
     "courses": PanelOperation(coursework.overview, NothingIn),
     "assignment-of": PanelOperation(coursework.assignment_of, PathIn),
     "last-check": PanelOperation(coursework.last_check, coursework.AssignmentIn),
+    "official-checks": PanelOperation(coursework.official_checks, coursework.AssignmentIn),
     "job-form": PanelOperation(job_submission.form, PathIn),
     "announcements": PanelOperation(announcements.current, NothingIn),
 }
@@ -113,9 +116,11 @@ ACTIONS = {
     "discard-state": PanelOperation(job_submission.discard_state, job_submission.StateIn),
     "fetch": PanelOperation(coursework.fetch, coursework.FetchIn),
     "check": PanelOperation(coursework.check, PathIn),
+    "official-check": PanelOperation(coursework.official_check, PathIn),
     "hand-in": PanelOperation(coursework.hand_in, coursework.HandInIn),
     "close-announcement": PanelOperation(announcements.close, announcements.AnnouncementIdIn),
     "copy-output": PanelOperation(job_output.copy_into_home, job_output.CopyIn),
+    "open-material": PanelOperation(opening(Path(jupyter_data_dir())), OpenMaterialIn),
 }
 
 

@@ -15,7 +15,7 @@ from ...hub.errors import CarrelError, NotFound, Unavailable
 from ...hub.messages import requests, units
 from ...hub.messages.timed_text import as_json, expected_start
 from ...hub.schemas import EventOut, RequestOut
-from ..job_text import device_name, title
+from ..job_text import active_signs, device_name, title
 from .report_state import ReportReader
 from .stream_feeds import Snapshot
 
@@ -183,6 +183,7 @@ class JobViewState:
                 },
                 "log": state.tail.text.rstrip("\r"),
                 "reports": list(self._reports.curves),
+                "compilations": list(self._reports.compilations),
                 "problem": self._problem if request is None or self._away else "",
                 "away": self._away,
             }
@@ -200,9 +201,14 @@ class JobViewState:
             self._reader.start()
 
     def _read_log(self, changed: Callable[[], None]) -> None:
-        offset = 0
+        offset, attempt = 0, self._attempt()
         while True:
             ended = self._ended.is_set()
+            if attempt != self._attempt():
+                # A new attempt has a new log.
+                offset, attempt = 0, self._attempt()
+                with self._lock:
+                    self._state.tail = Tail()
             try:
                 part = self._client.log(self._id, offset)
             except CarrelError:
@@ -215,6 +221,10 @@ class JobViewState:
             elif ended:
                 return
             self._ended.wait(COMMAND_LOG_SECONDS)
+
+    def _attempt(self) -> int | None:
+        request = self._state.request
+        return request.lease.epoch if request is not None and request.lease is not None else None
 
     def _read_missing_log(self) -> None:
         """Read the log of a command, or of a job that failed before its first cell."""
@@ -253,11 +263,13 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "started_at": None if queued else request.started_at,
         "ended_at": request.ended_at,
         "ends_by": request.ends_by,
+        "remaining": request.remaining.sentence if request.remaining else "",
         "attempt": request.lease.epoch if request.lease else 0,
         "wait": wait.model_dump(mode="json") if wait else None,
         "expected": as_json(expected_start(wait, now)) if wait else [],
         "cause": cause.model_dump(mode="json") if cause else None,
         "warning": request.warning.model_dump(mode="json") if request.warning else None,
+        "signs": list(active_signs(request)),
         "has_output": bool(request.output and request.lease is not None and not request.command),
         "can_cancel": request.state in _CANCELLABLE,
         "ended": request.ended,

@@ -33,6 +33,8 @@ class ReportReader:
         self._runs = False
         self.curves: Sequence[dict[str, Any]] = ()
         """Curves, and names with a single value, as a view draws them."""
+        self.compilations: Sequence[dict[str, Any]] = ()
+        """Functions that the job has accelerated."""
 
     def follow(self, request: RequestOut, changed: Callable[[], None]) -> None:
         """Read while the job runs; the trials of a sweep report for themselves."""
@@ -64,5 +66,7 @@ class ReportReader:
             found = self._client.reports(self._id, points=POINTS)
         except CarrelError:
             return False
-        before, self.curves = self.curves, [asdict(each) for each in report_curves(found)]
-        return self.curves != before
+        before = self.curves, self.compilations
+        self.curves = [asdict(each) for each in report_curves(found)]
+        self.compilations = [each.model_dump(mode="json") for each in found.compilations]
+        return (self.curves, self.compilations) != before

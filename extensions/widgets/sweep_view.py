@@ -28,19 +28,25 @@ class SweepView(JobView):
     >>> view = carrel.SweepView(sweep)
     >>> view.frame()
 
-    Its buttons stop a trial, or cancel the sweep. The arguments are those of ``JobView``; by
-    default it shows your newest sweep.
+    Its buttons stop a trial, or cancel the sweep; *What trials share* draws the stages. The
+    arguments are those of ``JobView``; by default it shows your newest sweep.
     """
 
     _esm = view_script("plots.js", "job_parts.js", "sweep.js")
 
     sweep = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    sharing = traitlets.Unicode("").tag(sync=True)
+    """What the trials share, as text; empty until it was asked for."""
 
     def stop_trial(self, number: int) -> None:
         """Stop one trial for good; the others go on, and the view shows how it ends."""
         self.refused = ""
         name = "carrel-stop-trial"
         threading.Thread(target=self._stop_trial, args=(number,), name=name, daemon=True).start()
+
+    def ask_sharing(self) -> None:
+        """Fetch what the trials share: only opening it does, since the notebook is analysed."""
+        threading.Thread(target=self._fetch_sharing, name="carrel-sharing", daemon=True).start()
 
     def frame(self) -> pandas.DataFrame:
         """Return the trials as they are now, one line each: what ``job.frame()`` returns."""
@@ -54,6 +60,12 @@ class SweepView(JobView):
             return
         if self._feed is not None and isinstance(self._feed.state, SweepViewState):
             self._feed.state.refresh()
+
+    def _fetch_sharing(self) -> None:
+        try:
+            self.sharing = str(self._client.sharing(self.request_id))
+        except CarrelError as error:
+            self.sharing = str(error)
 
     def _state_of(self, client: Client) -> FedState:
         return SweepViewState(client, self.request_id)
@@ -75,5 +87,7 @@ class SweepView(JobView):
         number = content.get("number")
         if content.get("do") == "stop" and isinstance(number, int):
             self.stop_trial(number)
+        elif content.get("do") == "sharing":
+            self.ask_sharing()
         else:
             super()._handle_message(widget, content, buffers)

@@ -121,6 +121,7 @@ class JobView(_ExplainingView):
     progress = traitlets.Dict().tag(sync=True)
     log = traitlets.Unicode("").tag(sync=True)
     reports: traitlets.List[dict[str, JsonValue]] = traitlets.List().tag(sync=True)
+    compilations: traitlets.List[dict[str, JsonValue]] = traitlets.List().tag(sync=True)
     asked = traitlets.Bool(False).tag(sync=True)
     """Whether this view has cancelled the job."""
     refused = traitlets.Unicode("").tag(sync=True)

@@ -12,9 +12,12 @@ from ..errors import Forbidden, InvalidInput, TooLarge
 from ..groups.membership import Membership
 from ..insight.runtime_prediction import expected_seconds
 from ..interfaces.backend import Backend
+from ..interfaces.clock import Clock
 from ..interfaces.files import Files
+from ..interfaces.run_times import RunTimes
 from ..interfaces.store import Store
 from ..inventory.images import ImageCatalogue
+from ..provenance.notebook_hash import source_hash
 from ..records.gangs import JobGang
 from ..records.identity import Identity
 from ..records.images import Image
@@ -67,6 +70,8 @@ class RequestFactory:
     backend: Backend
     files: Files
     images: ImageCatalogue
+    run_times: RunTimes
+    clock: Clock
 
     @classmethod
     def of(cls, context: Context) -> RequestFactory:
@@ -76,6 +81,8 @@ class RequestFactory:
             context.backend,
             context.files,
             ImageCatalogue.of(context),
+            context.run_times,
+            context.clock,
         )
 
     def job(self, who: Identity, body: JobIn) -> AcceptedJob:
@@ -137,9 +144,9 @@ class RequestFactory:
             priority=priority,
             preemptible=body.preemptible,
             deadline=body.deadline,
-            expected=expected_seconds(self.store, owner, spec, body.seconds),
             image=spec.gang.roles[0].image if spec.gang else image.reference if image else "",
         )
+        request = replace(request, expected=self._expected(request, spec))
         notebook = checked_notebook.content.encode() if checked_notebook else None
         return AcceptedJob(request=request, notebook=notebook, archive=archive)
 
@@ -177,6 +184,13 @@ class RequestFactory:
             claim=options.claim,
             image=image.reference if image else "",
         )
+
+    def _expected(self, request: NewRequest, spec: JobSpec) -> float | None:
+        """Return the likely seconds; without a forecast those of the newest similar jobs."""
+        forecast = self.run_times.forecast(request, self.clock())
+        if forecast is not None and forecast.basis is not None:
+            return forecast.seconds
+        return expected_seconds(self.store, request.owner, spec, request.seconds)
 
     def _with_images(self, group: str, gang: JobGang) -> JobGang:
         """Return the gang with the image of every role."""
@@ -307,6 +321,7 @@ def _notebook(body: JobIn, notebook: CheckedNotebook) -> JobSpec:
         kernel=body.kernel or notebook.kernel,
         output_name=check_name(body.output or name, "output name"),
         notes=notebook.repairs,
+        source_hash=source_hash(json.loads(notebook.content)),
     )
 
 

@@ -7,8 +7,9 @@ are repaired, with a sentence for each kind of repair.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -24,6 +25,7 @@ MARIMO: Final = "carrel_marimo"
 """Metadata of a notebook whose only cell is the source of a marimo notebook, which marimo runs."""
 _OLDEST: Final = 2
 """No release of IPython wrote format 1, and nbformat duplicates its cells."""
+_HASH_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,16 @@ def code_cell_numbers(cells: Iterable[Mapping[str, Any]]) -> dict[int, int]:
         and INJECTED_TAG not in ((cell.get("metadata") or {}).get("tags") or ())
     ]
     return {index: number for number, index in enumerate(code_cells, start=1)}
+
+
+def code_cell_hashes(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a short hash of the source of each code cell, in the order of their numbers.
+
+    By it, the time that a cell takes is known again in an edited notebook.
+    """
+    for index in code_cell_numbers(cells):
+        source = str(cells[index].get("source", "")).encode(errors="replace")
+        yield hashlib.sha256(source).hexdigest()[:_HASH_DIGITS]
 
 
 def resolve_kernel(wanted: str, installed: Collection[str]) -> str | None:

@@ -78,13 +78,21 @@ def last_reports(folder: Path, name: str = REPORTS) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Report:
+class ReportedValue:
+    """One report.
+
+    Attributes:
+        step: None for the one after the last report of this name.
+        at: the time that the job gives, in seconds since the epoch; None without one.
+    """
+
     name: str
     value: float
     step: int | None
+    at: float | None = None
 
 
-def _parse(line: bytes) -> _Report | None:
+def _parse(line: bytes) -> ReportedValue | None:
     """Return the report in a line; None for a line that ``carrel.report`` does not write."""
     if len(line) > _LONGEST_LINE:
         return None
@@ -101,7 +109,14 @@ def _parse(line: bytes) -> _Report | None:
             return None
         if step is not None and (type(step) is not int or not 0 <= step < _EXACT):
             return None
-        return _Report(name=name, value=number(value), step=step)
+        return ReportedValue(name=name, value=number(value), step=step, at=_time(found.get("at")))
+    return None
+
+
+def _time(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        found = float(value)
+        return found if math.isfinite(found) else None
     return None
 
 
@@ -115,6 +130,26 @@ def number(value: float | str) -> float:
     return value if type(value) is int and abs(value) <= _EXACT else found
 
 
+class ReportTail:
+    """Reads the reports of a job while it writes them, each one once."""
+
+    def __init__(self, folder: Path, file: str = REPORTS) -> None:
+        self._folder, self._file = folder, file
+        self._offset = 0
+
+    def new_reports(self) -> list[ReportedValue]:
+        """Return the reports that have been added; none if the file cannot be read."""
+        try:
+            with opened_file(self._folder, self._file) as file:
+                file.seek(self._offset)
+                added = file.read(max(0, _MOST_BYTES - self._offset))
+        except OSError:
+            return []
+        whole, end, _ = added.rpartition(b"\n")  # the job may be writing the last line
+        self._offset += len(whole) + len(end)
+        return [report for line in whole.split(b"\n") if (report := _parse(line)) is not None]
+
+
 class ReportFollower:
     """Reads the values of one name while a job reports them, each one once.
 
@@ -123,25 +158,15 @@ class ReportFollower:
     """
 
     def __init__(self, folder: Path, file: str, name: str) -> None:
-        self._folder, self._file, self._name = folder, file, name
-        self._offset = 0
+        self._tail, self._name = ReportTail(folder, file), name
         self._newest = -1
         self.seen = 0
 
     def new_points(self) -> list[tuple[int, float]]:
         """Return steps and values that have been added; none if the file cannot be read."""
         found: list[tuple[int, float]] = []
-        try:
-            with opened_file(self._folder, self._file) as file:
-                file.seek(self._offset)
-                added = file.read(max(0, _MOST_BYTES - self._offset))
-        except OSError:
-            return found
-        whole, end, _ = added.rpartition(b"\n")  # the job may be writing the last line
-        self._offset += len(whole) + len(end)
-        for line in whole.split(b"\n"):
-            report = _parse(line)
-            if report is None or report.name != self._name:
+        for report in self._tail.new_reports():
+            if report.name != self._name:
                 continue
             self._newest = self._newest + 1 if report.step is None else report.step
             found.append((self._newest, report.value))

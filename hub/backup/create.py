@@ -155,6 +155,8 @@ def _copy(options: BackupOptions, draft: Path, progress: CopyProgress, clock: Cl
                 copier.file(one, one.name)
         if options.keys and state.encryption_keys.exists():
             copier.file(state.encryption_keys, state.encryption_keys.name)
+        if state.learned_orders.is_dir():
+            copier.tree(state.learned_orders, state.learned_orders.name)
         _outputs(copier, state, copy / state.database.name)
         copier.tree(state.courses, state.courses.name)
         if options.homes:

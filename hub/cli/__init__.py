@@ -16,6 +16,7 @@ from typing import NoReturn
 import click
 
 from ... import __version__
+from ..config import garbage_collection
 from ..errors import CarrelError, InvalidArgument
 
 
@@ -28,78 +29,121 @@ class CommandEntry:
     administrators: bool = False
 
 
-_CLIENT = ".client_commands"
 ENTRIES = {
-    "login": CommandEntry(module=_CLIENT, help="Sign in to a Carrel site on this computer."),
-    "logout": CommandEntry(module=_CLIENT, help="Sign out of a site on this computer."),
-    "submit": CommandEntry(module=_CLIENT, help="Run a notebook as a job."),
-    "run": CommandEntry(module=_CLIENT, help="Run a command as a job."),
-    "ps": CommandEntry(module=_CLIENT, help="List sessions and jobs."),
-    "show": CommandEntry(module=_CLIENT, help="Show everything about one request."),
-    "why": CommandEntry(module=_CLIENT, help="Show why a request is queued, and what would help."),
-    "change": CommandEntry(module=_CLIENT, help="Change a queued request to need less."),
-    "logs": CommandEntry(module=_CLIENT, help="Print the log of a job."),
-    "cancel": CommandEntry(module=_CLIENT, help="Cancel requests, one by one or by label."),
-    "halt": CommandEntry(module=_CLIENT, help="Let a running job save its work, and stop it."),
-    "resume": CommandEntry(module=_CLIENT, help="Go on with a job that failed or was stopped."),
-    "output": CommandEntry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
-    "diff": CommandEntry(module=_CLIENT, help="Compare two runs: sources, outputs, parameters."),
-    "wait": CommandEntry(module=_CLIENT, help="Wait for a job; the exit status is its result."),
+    "login": CommandEntry(module=".login", help="Sign in to a Carrel site on this computer."),
+    "logout": CommandEntry(module=".login", help="Sign out of a site on this computer."),
+    "submit": CommandEntry(module=".jobs.submit", help="Run a notebook as a job."),
+    "run": CommandEntry(module=".jobs.submit", help="Run a command as a job."),
+    "ps": CommandEntry(module=".jobs.requests", help="List sessions and jobs."),
+    "show": CommandEntry(module=".jobs.requests", help="Show everything about one request."),
+    "why": CommandEntry(
+        module=".jobs.why", help="Show why a request is queued, and what would help."
+    ),
+    "change": CommandEntry(module=".jobs.why", help="Change a queued request to need less."),
+    "logs": CommandEntry(module=".jobs.requests", help="Print the log of a job."),
+    "cancel": CommandEntry(
+        module=".jobs.requests", help="Cancel requests, one by one or by label."
+    ),
+    "halt": CommandEntry(module=".jobs.halt", help="Let a running job save its work, and stop it."),
+    "resume": CommandEntry(
+        module=".jobs.resume", help="Go on with a job that failed or was stopped."
+    ),
+    "output": CommandEntry(
+        module=".jobs.output", help="Fetch a job's executed notebook, or its files."
+    ),
+    "diff": CommandEntry(
+        module=".jobs.diff", help="Compare two runs: sources, outputs, parameters."
+    ),
+    "wait": CommandEntry(
+        module=".jobs.submit", help="Wait for a job; the exit status is its result."
+    ),
     "schedule": CommandEntry(
-        module=_CLIENT,
+        module=".jobs.schedules",
         help="Run a notebook by cron: add, list, pause, resume, run, remove.",
     ),
     "secret": CommandEntry(
-        module=_CLIENT, help="Tokens and keys for jobs and sessions: set, list, remove."
+        module=".secrets", help="Tokens and keys for jobs and sessions: set, list, remove."
     ),
     "gallery": CommandEntry(
-        module=_CLIENT, help="Published jobs: list, show, publish, run, fork, withdraw."
+        module=".jobs.gallery", help="Published jobs: list, show, publish, run, fork, withdraw."
     ),
     "import": CommandEntry(
-        module=_CLIENT, help="Run job files of OpenPAI or FfDL: files or a folder."
+        module=".jobs.job_files", help="Run job files of OpenPAI or FfDL: files or a folder."
     ),
-    "export": CommandEntry(module=_CLIENT, help="Print a job as a job file of OpenPAI."),
+    "export": CommandEntry(module=".jobs.job_files", help="Print a job as a job file of OpenPAI."),
     "pipeline": CommandEntry(
-        module=_CLIENT, help="Submit the jobs of a file, of which some wait for others."
+        module=".jobs.pipeline", help="Submit the jobs of a file, of which some wait for others."
     ),
     "sweep": CommandEntry(
-        module=_CLIENT, help="Run a notebook with many parameters; common cells run once."
+        module=".jobs.sweep", help="Run a notebook with many parameters; common cells run once."
     ),
-    "trials": CommandEntry(module=_CLIENT, help="List the trials of a sweep, and their results."),
+    "trials": CommandEntry(
+        module=".jobs.sweep", help="List the trials of a sweep, and their results."
+    ),
     "session": CommandEntry(
-        module=_CLIENT, help="Sessions: start, ls, claim, keep, keep-place, extend, open, stop."
+        module=".sessions.sessions",
+        help="Sessions: start, ls, claim, keep, keep-place, extend, open, stop.",
+    ),
+    "serve": CommandEntry(
+        module=".sessions.serve", help="Serve a model or function from a session."
     ),
     "quote": CommandEntry(
-        module=_CLIENT, help="Show how long a request would wait, without submitting it."
+        module=".sessions.quote", help="Show how long a request would wait, without submitting it."
     ),
-    "queue": CommandEntry(module=_CLIENT, help="Show the queue in order, with reasons."),
-    "pool": CommandEntry(module=_CLIENT, help="Show the devices of the pool; drain, quarantine."),
+    "advise": CommandEntry(
+        module=".jobs.advise", help="Measure a notebook, and advise on its batch."
+    ),
+    "predict": CommandEntry(module=".jobs.predict", help="Show how long a notebook would run."),
+    "workers": CommandEntry(
+        module=".jobs.workers", help="Show how many devices a job should have, and the price."
+    ),
+    "split": CommandEntry(
+        module=".jobs.workers", help="Split a model into stages on several devices."
+    ),
+    "queue": CommandEntry(module=".jobs.requests", help="Show the queue in order, with reasons."),
+    "pool": CommandEntry(
+        module=".admin.pool", help="Show the devices of the pool; drain, quarantine."
+    ),
     "notify": CommandEntry(
-        module=_CLIENT, help="Messages by mail, webhook or chat: list, set, off, test."
+        module=".notify", help="Messages by mail, webhook or chat: list, set, off, test."
     ),
-    "usage": CommandEntry(module=_CLIENT, help="Show device-hours and ledger entries."),
-    "history": CommandEntry(module=_CLIENT, help="Show past utilization and wait times."),
-    "images": CommandEntry(module=_CLIENT, help="Images: list, show, pin; build, verify, prune."),
+    "usage": CommandEntry(module=".usage", help="Show device-hours and ledger entries."),
+    "history": CommandEntry(module=".usage", help="Show past utilization and wait times."),
+    "unused": CommandEntry(module=".unused", help="Show what you held and did not use in a week."),
+    "report": CommandEntry(module=".report", help="Report usage, waits, money and kWh of a month."),
+    "plan": CommandEntry(module=".plan", help="Plan the devices of the courses of a term."),
+    "images": CommandEntry(
+        module=".admin.images", help="Images: list, show, pin; build, verify, prune."
+    ),
     "course": CommandEntry(
-        module=_CLIENT, help="Courses: assignments, fetch, submit; create, roster, release."
+        module=".courses.courses",
+        help="Courses: assignments, fetch, submit; create, roster, release.",
     ),
-    "receipt": CommandEntry(module=_CLIENT, help="Fetch the signed receipt of an ended job."),
+    "receipt": CommandEntry(
+        module=".receipts.receipt", help="Fetch the signed receipt of an ended job."
+    ),
     "rerun": CommandEntry(
-        module=_CLIENT, help="Run a job again by its receipt, on the same image and inputs."
+        module=".receipts.rerun",
+        help="Run a job again by its receipt, on the same image and inputs.",
     ),
     "verify": CommandEntry(
-        module=_CLIENT, help="Check a receipt, or an executed notebook, without the site."
+        module=".receipts.verify",
+        help="Check a receipt, or an executed notebook, without the site.",
     ),
     "site-key": CommandEntry(
-        module=_CLIENT, help="Show the public key that verifies receipts of the site."
+        module=".receipts.site_key", help="Show the public key that verifies receipts of the site."
     ),
     "token": CommandEntry(
-        module=_CLIENT, help="Programs with a budget of their own: create, ls, revoke."
+        module=".programs.token", help="Programs with a budget of their own: create, ls, revoke."
     ),
-    "approve": CommandEntry(module=_CLIENT, help="Approve jobs that your programs submitted."),
-    "mcp": CommandEntry(module=_CLIENT, help="Serve the Model Context Protocol, for agents."),
+    "approve": CommandEntry(
+        module=".programs.token", help="Approve jobs that your programs submitted."
+    ),
+    "mcp": CommandEntry(
+        module=".programs.mcp", help="Serve the Model Context Protocol, for agents."
+    ),
     "audit": CommandEntry(
-        module=_CLIENT,
+        module=".admin.audit",
         help="Show the audit log; verify the log that can be proved.",
         administrators=True,
     ),
@@ -109,7 +153,7 @@ ENTRIES = {
         administrators=True,
     ),
     "down": CommandEntry(
-        module=".admin.up",
+        module=".down",
         help="Stop Carrel with all sessions and jobs.",
         administrators=True,
     ),
@@ -168,6 +212,11 @@ ENTRIES = {
         help="Compare policies on a trace or on the history of the site.",
         administrators=True,
     ),
+    "policy": CommandEntry(
+        module=".policy",
+        help="Try a learned queue order without its effects: shadow, show.",
+        administrators=True,
+    ),
     "rotate-keys": CommandEntry(
         module=".admin.secret_keys",
         help="Encrypt stored secrets under a new key.",
@@ -184,6 +233,16 @@ _HUB_PACKAGES = frozenset(
 )
 
 
+def _missing(command: str, error: ModuleNotFoundError) -> click.ClickException:
+    """Return what a command needs whose import has failed. Raises other errors again."""
+    if (error.name or "").partition(".")[0] not in _HUB_PACKAGES:
+        raise error
+    return click.ClickException(
+        f"`carrel {command}` needs the hub packages of Carrel ({error.name} is missing). "
+        "Install it with: pip install 'carrel[hub,session,runner]'"
+    )
+
+
 class LazyCommands(click.Group):
     """A group that loads a command when it is called."""
 
@@ -197,14 +256,15 @@ class LazyCommands(click.Group):
         try:
             module = importlib.import_module(entry.module, __name__)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in _HUB_PACKAGES:
-                raise
-            raise click.ClickException(
-                f"`carrel {cmd_name}` needs the hub packages of Carrel ({error.name} is missing). "
-                "Install it with: pip install 'carrel[hub,session,runner]'"
-            ) from error
+            raise _missing(cmd_name, error) from error
         command: click.Command = module.COMMANDS[cmd_name]
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:  # some packages are imported where they are used
+            raise _missing(ctx.invoked_subcommand or "", error) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, administrators in (("For all users", False), ("For administrators", True)):
@@ -241,6 +301,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; errors of Carrel are one sentence on stderr, with exit status 1 or 2."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    garbage_collection.raise_thresholds()
     try:
         _check_text(given)
         cli.main(given, prog_name="carrel")

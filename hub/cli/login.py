@@ -84,3 +84,6 @@ def logout_command(url: str | None) -> None:
         f"Signed out of {credentials.url} on this computer. The token itself can be revoked at "
         f"{SiteUrl.at(credentials.url).hub}/token."
     )
+
+
+COMMANDS: dict[str, click.Command] = {"login": login_command, "logout": logout_command}

@@ -163,3 +163,6 @@ def _problem(channel: ChannelOut) -> str:
     if not channel.confirmed:
         return "Not confirmed yet."
     return f"Stopped. {channel.problem}" if channel.stopped else channel.problem
+
+
+COMMANDS: dict[str, click.Command] = {"notify": notify_command}

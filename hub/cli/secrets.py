@@ -148,3 +148,6 @@ def _last_use(secret: SecretOut, now: float) -> str:
         return ""
     by = f" by {secret.used_by} in {secret.used_in}" if secret.used_by else ""
     return f"{display.local_time(secret.used_at, now)}{by}"
+
+
+COMMANDS: dict[str, click.Command] = {"secret": secret_command}

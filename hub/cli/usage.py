@@ -43,7 +43,7 @@ _DAY = 86400
     "--proof",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write a proof of your own ledger entries, for `carrel verify`.",
+    help="Write a proof of up to 2,000 of your own ledger entries, for `carrel verify`.",
 )
 @json_option
 @site_option
@@ -131,6 +131,15 @@ def _usage_table(report: UsageReport, by: str) -> None:
             ]
             for row in report.rows
         ]
+    elif by == "owner-model":
+        header = ["GROUP", "OWNER", "MODEL", "CHARGED", "OPEN"]
+        rows = [
+            [
+                *(row.group, row.owner, row.model or "unknown"),
+                *(_number(row.charged), _number(row.open)),
+            ]
+            for row in report.rows
+        ]
     else:
         header = ["GROUP", "OWNER", "CHARGED", "OPEN"]
         rows = [
@@ -208,3 +217,6 @@ def _history_table(found: HistoryOut) -> None:
             rows.append([*level, "", "", "", ""])
     header = ["FROM", "LEASED", "SHARE", "WAITING", "KIND", "GRANTED", "MEDIAN", "90%"]
     display.table(header, rows, right="LEASED,SHARE,WAITING,GRANTED,MEDIAN,90%")
+
+
+COMMANDS: dict[str, click.Command] = {"usage": usage_command, "history": history_command}

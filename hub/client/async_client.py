@@ -17,6 +17,7 @@ from .api.gallery import GalleryCalls
 from .api.images import ImageCalls
 from .api.ngshare import NgshareCalls
 from .api.notifications import NotificationCalls
+from .api.open_links import OpenLinkCalls
 from .api.programs import ProgramCalls
 from .api.schedules import ScheduleCalls
 from .api.secrets import SecretCalls
@@ -40,6 +41,7 @@ class AsyncClient(
     ImageCalls,
     AnnouncementCalls,
     NotificationCalls,
+    OpenLinkCalls,
     ProgramCalls,
     AdminCalls,
 ):

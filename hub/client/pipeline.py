@@ -27,7 +27,7 @@ def submit_pipeline(
         CarrelError: a job was refused. Those before it are cancelled.
     """
     label = secrets.token_hex(4)
-    bodies = {job.name: _fields(job, group, label, home) for job in jobs}
+    bodies = {job.name: job_fields(job, group, label, home) for job in jobs}
     made: dict[str, RequestOut] = {}
     for job in jobs:
         others = job.references({name: request.id for name, request in made.items()})
@@ -40,7 +40,7 @@ def submit_pipeline(
     return made
 
 
-def _fields(job: PipelineJob, group: str, label: str, home: Path | None) -> dict[str, object]:
+def job_fields(job: PipelineJob, group: str, label: str, home: Path | None) -> dict[str, object]:
     """Return the fields of the body without its dependencies; packs its files."""
     place = job_builder.working_folder(
         job.folder,

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, time
 
 from ..errors import InvalidInput
 from ..files.home_folders import HomeFolders
-from ..interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions, SlurmOptions
+from ..interfaces.backend_settings import (
+    BackendSettings,
+    DockerHost,
+    DockerOptions,
+    SlurmImage,
+    SlurmOptions,
+)
 from .settings import EngineKind, Settings
 from .site import LOCAL_NODE, SiteFile
 from .state_folder import StateFolder
@@ -65,6 +72,18 @@ def slurm_options(site: SiteFile) -> SlurmOptions:
         memory=0 if table.memory is None else int(table.memory),
         options=table.options,
         prologue=table.prologue,
+        container=table.container,
+        images=tuple(
+            SlurmImage(
+                name=image.name,
+                source=image.source,
+                digest=image.sha256,
+                title=image.title,
+                kernels=image.kernels,
+                built_at=datetime.combine(image.built, time(12), tzinfo=UTC).timestamp(),
+            )
+            for image in table.images
+        ),
         mirror=table.mirror,
         simulated=table.simulated,
         device_memory={name: int(size) for name, size in table.device_memory.items()},

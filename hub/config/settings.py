@@ -7,6 +7,8 @@ The state folder holds everything that belongs to an installation:
     STATE/secrets.json    tokens between the three processes (0600)
     STATE/signing-key.pem private key of the signatures of this site (0600)
     STATE/log-head.json   size and root of the head of the log that was signed last (0600)
+    STATE/run-time-model.json   model of run times, fitted again each day; may be deleted
+    STATE/learned-orders/NAME.json   optional weights of learned queue orders
     STATE/jupyterhub_config.py   optional JupyterHub configuration of the site
     STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
     STATE/carrel.db       Carrel's database
@@ -15,6 +17,7 @@ The state folder holds everything that belongs to an installation:
     STATE/courses/GROUP/data   course data, mounted at /course in containers of the group
     STATE/courses/.blobs  released and submitted files, by the SHA-256 of their contents
     STATE/outputs/ID      inputs, outputs and logs of requests
+    STATE/reports         reports of past months; may be deleted
     STATE/logs            logs of the three processes and of sessions
     STATE/run             lock, process ids
 """
@@ -22,13 +25,15 @@ The state folder holds everything that belongs to an installation:
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Self
 
 from ..errors import InvalidInput
 from ..files.private_file import write_private
 from .base_url import parse_base_url
+from .device_costs import DeviceModelCost, parse_device_costs
 from .state_folder import StateFolder
 
 CLAIM_SECONDS = 600.0
@@ -74,6 +79,8 @@ class Settings:
         demo: create sample accounts and a sample group, and mark the pages as a demo.
         simulated_devices: the number of simulated devices; null uses the devices that the driver
             reports.
+        validate_devices: whether free devices are measured for about 20 seconds after a boot, after
+            failures, after hours without work, and before a release from quarantine.
         claim_seconds: the claim window: how long a granted device is held for an owner who has to
             claim it, in seconds.
         idle_countdown_seconds: the time between the warning of an idle session with devices and
@@ -93,6 +100,14 @@ class Settings:
             JSON; empty for none.
         log_heads_command: a command that reads each head as a line of JSON, such as a script that
             commits it to a git remote or mails it; empty for none.
+        device_models: a table of device models with `price_per_device_hour` and `watts`, such as
+            `{"NVIDIA H100": {"price_per_device_hour": 2.5, "watts": 700}}`: the report for
+            administrators then shows money and kWh.
+        currency: the unit of the prices, such as `EUR`.
+        monthly_report: write the report of each month, as CSV and HTML, to `STATE/reports` when the
+            month is over, and notify administrators who have chosen that.
+        learned_order: the name of a learned queue order, an experiment: the file
+            `STATE/learned-orders/NAME.json`; empty for none. A damaged file is logged and ignored.
         log: the format of the service's log, `text` or `json`; overridden by CARREL_LOG.
     """
 
@@ -108,6 +123,7 @@ class Settings:
     docker_subnets: str = ""
     demo: bool = False
     simulated_devices: int | None = None
+    validate_devices: bool = True
     claim_seconds: float = CLAIM_SECONDS
     idle_countdown_seconds: float = IDLE_COUNTDOWN_SECONDS
     use_half_life_seconds: float = USE_HALF_LIFE_SECONDS
@@ -118,6 +134,10 @@ class Settings:
     log_head_seconds: float = LOG_HEAD_SECONDS
     log_heads_file: str = ""
     log_heads_command: str = ""
+    device_models: Mapping[str, DeviceModelCost] = field(default_factory=dict)
+    currency: str = ""
+    monthly_report: bool = False
+    learned_order: str = ""
     log: str = "text"
 
     @property
@@ -162,6 +182,7 @@ class Settings:
             found = json.loads(state.settings.read_text(encoding="utf-8-sig"))
             found["engine"] = EngineKind(found.get("engine", EngineKind.LOCAL))
             found["base_url"] = parse_base_url(found.get("base_url", "/"))
+            found["device_models"] = parse_device_costs(found.get("device_models", {}))
             return cls(**found)
         except FileNotFoundError:
             raise InvalidInput(

@@ -18,7 +18,10 @@ are reported with what is accepted, and nothing starts.
 from __future__ import annotations
 
 import ipaddress
+import re
 import tomllib
+from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -34,6 +37,7 @@ from pydantic import (
 
 from ..errors import InvalidInput
 from .notification_table import NotificationTable
+from .open_link_table import OpenLinkTable
 from .settings import EngineKind
 from .state_folder import StateFolder
 
@@ -53,6 +57,7 @@ _OWN_OPTIONS = (
     "--nodelist",
     "--nodes",
     "--ntasks",
+    "--ntasks-per-node",
     "--output",
     "--requeue",
     "--time",
@@ -131,6 +136,51 @@ SbatchOption = Annotated[str, AfterValidator(_sbatch_option)]
 _SlurmName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]*$")]
 
 
+class SlurmImageTable(_Table):
+    """A table ``[[slurm.images]]``: a build of an image, which users choose by its name.
+
+    Attributes:
+        name: such as `datascience`; several builds may have the same name.
+        source: what replaces `{image}`: the path of a file (SIF or SquashFS) that all nodes share,
+            or an address that ends with a digest: `docker://REGISTRY/NAME@sha256:…`.
+        digest: of a file, as `sha256sum FILE` prints it; a file that has changed is refused.
+        title: what the lists say beside the name.
+        kernels: names of kernels that it has in addition to those of Carrel's environment.
+        built: the day of the build; of several builds with the same name, the newest is used.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$")]
+    source: Annotated[str, Field(min_length=1)]
+    digest: Annotated[str, Field(pattern=r"^(?:sha256:)?[0-9a-f]{64}$")] | None = None
+    title: str = ""
+    kernels: tuple[str, ...] = ()
+    built: date
+
+    @model_validator(mode="after")
+    def _check_digest(self) -> Self:
+        _, at, named = self.source.rpartition("@sha256:")
+        if at:
+            if self.digest is not None and self.digest.removeprefix("sha256:") != named:
+                raise ValueError(f"source and digest of {self.name} name different builds")
+            if not re.fullmatch(r"[0-9a-f]{64}", named):
+                raise ValueError(f"source of {self.name} ends with no digest of 64 digits")
+        elif not self.source.startswith("/"):
+            raise ValueError(
+                f"source of {self.name} must be the path of a file, or end with @sha256:DIGEST"
+            )
+        elif self.digest is None:
+            raise ValueError(
+                f"digest of {self.name} is missing: `sha256sum {self.source}` prints it"
+            )
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """The digest, from either place."""
+        digits = self.digest or self.source.rpartition("@")[2]
+        return f"sha256:{digits.removeprefix('sha256:')}"
+
+
 class SlurmTable(_Table):
     """The table ``[slurm]``: settings of all jobs of the installation on a Slurm cluster.
 
@@ -145,6 +195,11 @@ class SlurmTable(_Table):
         options: further options of sbatch, such as `--constraint=a100` or `--reservation=course`.
         prologue: shell lines that run on the node before each session and job, such as
             `module load cuda/12.4`. If one of them fails, so does the session or job.
+        container: program and arguments that run each session and job in a container, such as
+            `["apptainer", "exec", "--nv", "--bind", "/srv", "/srv/images/course.sif"]`; their own
+            command follows it. The container sees Carrel and the state folder at the same paths.
+        images: the builds that users choose from; the first one is the default. The chosen one
+            replaces `{image}` in `container` or `options`.
         mirror: whether jobs are charged to the accounts of their groups, which `carrel slurm sync`
             creates, instead of to `account`.
         simulated: types of devices (GRES) that are simulated, for a cluster without GPUs.
@@ -160,9 +215,26 @@ class SlurmTable(_Table):
     memory: Annotated[ByteSize, Field(ge=64 * MIB)] | None = None
     options: tuple[SbatchOption, ...] = ()
     prologue: str = ""
+    container: tuple[str, ...] = ()
+    images: tuple[SlurmImageTable, ...] = ()
     mirror: bool = False
     simulated: tuple[_SlurmName, ...] = ()
     device_memory: dict[_SlurmName, ByteSize] = {}
+
+    @model_validator(mode="after")
+    def _check_images(self) -> Self:
+        has_place = any("{image}" in word for word in (*self.container, *self.options))
+        if self.images and not has_place:
+            raise ValueError(
+                "images need a place: write {image} in container, or in an option of sbatch"
+            )
+        if has_place and not self.images:
+            raise ValueError("{image} stands for a build of [[slurm.images]], and there is none")
+        builds = Counter((image.name, image.built) for image in self.images)
+        for (name, _), count in builds.items():
+            if count > 1:
+                raise ValueError(f"several builds of {name} need different days in built")
+        return self
 
 
 class NodeTable(_Table):
@@ -205,6 +277,7 @@ class SiteFile(_Table):
     slurm: SlurmTable = SlurmTable()
     nodes: tuple[NodeTable, ...] = ()
     notifications: NotificationTable = NotificationTable()
+    open_links: OpenLinkTable = OpenLinkTable()
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

@@ -57,6 +57,21 @@ class StateFolder:
         return self.root / "encryption.keys"
 
     @property
+    def run_time_model(self) -> Path:
+        """The newest model of run times, which the service fits again each day."""
+        return self.root / "run-time-model.json"
+
+    @property
+    def learned_orders(self) -> Path:
+        """Weights of learned queue orders, one file each; put there by the administrator."""
+        return self.root / "learned-orders"
+
+    @property
+    def reports(self) -> Path:
+        """Reports of past months, which the service writes where that is set."""
+        return self.root / "reports"
+
+    @property
     def jupyterhub_config(self) -> Path:
         """The optional JupyterHub configuration of the site, written by its administrator."""
         return self.root / "jupyterhub_config.py"

@@ -146,7 +146,7 @@ class DeviceFaults:
             what_next = "The job is not tried again; this attempt is not charged."
         cause = Cause(
             code=CauseCode.DEVICE_FAULT,
-            message=f"Its device {name} failed. {what_next}",
+            message=f"Its device {name} failed{_evidence(fault)}. {what_next}",
             details=fault.why,
         )
         if not requeued:
@@ -176,6 +176,12 @@ class DeviceFaults:
 
     def _devices(self) -> Mapping[str, Device]:
         return {device.id: device for device in self._store.devices()}
+
+
+def _evidence(fault: Mark) -> str:
+    """Return what was found, as the second part of a sentence."""
+    found = fault.why.strip().rstrip(".")
+    return f": {found}" if found else ""
 
 
 def _failed(device: Device, reported: set[str], held: set[str]) -> bool:

@@ -100,7 +100,8 @@ class GangController:
         """Return the end of a member without processes; its journal has precedence."""
         jobs = JobController(self.context)
         jobs.collect_member(lease, request, rank)
-        return lost_end(status.cause, status.exit_status, jobs.log_tail(request, lease, rank))
+        tail = jobs.log_tail(request, lease, rank)
+        return lost_end(status.cause, status.exit_status, tail, status.lost)
 
 
 def _is_late(lease: LeaseRecord, status: AttemptStatus, now: float) -> bool:

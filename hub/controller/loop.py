@@ -16,12 +16,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 
+from ..efficiency.recorder import JobSignRecorder
 from ..errors import CarrelError, Unavailable
+from ..forecasts.recorder import ForecastRecorder
 from ..interfaces.clock import MonotonicClock, monotonic
 from ..messages.units import duration
 from ..programs import enforcement as programs
@@ -34,12 +37,20 @@ from ..runtime.snapshots import SnapshotReader
 from ..scheduling.model.snapshot import Device, Kind
 from ..scheduling.model.states import HOLDS_DEVICES, State
 from ..sessions.server_start import start_server
+from ..shadow_order.recorder import ShadowRecorder
 from ..transitions import lifecycle
 from ..workflows.due_schedules import DueSchedules
+from ..workflows.rehearsal_schedules import RehearsalSchedules
 from .budget_enforcement import BudgetEnforcement
 from .clock_steps import ClockSteps
 from .dependencies import DependencyController
 from .device_faults import DeviceFaults
+from .devices.device_condition import DeviceCondition
+from .devices.device_validation import (
+    DeviceValidation,
+    measured_devices,
+    without_own_process,
+)
 from .driver_health import DriverHealth
 from .gangs import GangController
 from .idle_culling import IdleCulling
@@ -60,6 +71,8 @@ INVENTORY_EVERY = 10.0
 PROCESS_CLEANUP_EVERY = 5.0
 SESSION_ADOPTION_EVERY = 5.0
 SCHEDULES_EVERY = 1.0
+SIGNS_EVERY = 30.0
+VALIDATION_EVERY = 5.0
 HUB_WINDOW = 600.0
 """How long a granted session waits for JupyterHub to start its server."""
 EXIT_GRACE = 3.0
@@ -70,9 +83,21 @@ BUSY_SECONDS = 0.1
 
 _INVENTORY, _IDLE = "inventory", "idle"
 _PROCESS_CLEANUP, _SESSION_ADOPTION = "process-cleanup", "session-adoption"
-_SCHEDULES, _UTILIZATION = "schedules", "utilization"
+_SCHEDULES, _UTILIZATION, _FORECASTS = "schedules", "utilization", "forecasts"
+_SHADOW, _VALIDATION = "shadow", "validation"
+_SIGNS = "job-signs"
 _QUIET = frozenset(
-    {_INVENTORY, _IDLE, _PROCESS_CLEANUP, _SESSION_ADOPTION, _SCHEDULES, _UTILIZATION}
+    {
+        _INVENTORY,
+        _IDLE,
+        _PROCESS_CLEANUP,
+        _SESSION_ADOPTION,
+        _SCHEDULES,
+        _UTILIZATION,
+        _FORECASTS,
+        _SHADOW,
+        _SIGNS,
+    }
 )
 """Duties after which no new scheduling decision is needed."""
 _SELF_ENDED = frozenset(
@@ -96,6 +121,7 @@ class Loop:
     """Runs the cycles; exactly one instance per store, by the lock of the state folder.
 
     Args:
+        shadow: compares decisions with those of a learned order.
         threads: for actions that may take long; a pool of the loop's own by default.
         decision_clock: measures decisions: the next ones wait after one that took long.
     """
@@ -106,8 +132,11 @@ class Loop:
         *,
         node: str,
         idle_culling: IdleCulling | None = None,
+        validation: DeviceValidation | None = None,
         metrics: LoopMetrics | None = None,
         service_clock: ServiceClock | None = None,
+        rehearsals: RehearsalSchedules | None = None,
+        shadow: ShadowRecorder | None = None,
         threads: Executor | None = None,
         decision_clock: MonotonicClock = monotonic,
     ) -> None:
@@ -118,19 +147,23 @@ class Loop:
         self._jobs = JobController(context)
         self._sessions = SessionController(context)
         self._gangs = GangController(context)
-        self._schedules = DueSchedules(context)
+        self._schedules = DueSchedules(context, rehearsals)
         self._node_health = NodeHealth(context)
         self._driver_health = DriverHealth(context)
         self._snapshots = SnapshotReader.of(context)
         self._node = node
         self._idle_culling = idle_culling
+        self._validation = validation
         self._metrics = metrics or LoopMetrics()
         self._clock_steps = ClockSteps(context, service_clock)
         self._utilization = UtilizationSampler(context)
+        self._signs = JobSignRecorder(context, self._utilization.series)
         self._time_limits = TimeLimits(context)
         self._dependencies = DependencyController(context)
         self._budgets = BudgetEnforcement(context)
         self._programs = programs.ProgramEnforcement(context)
+        self._forecasts = ForecastRecorder(context)
+        self._shadow = shadow
         self._threads = threads or ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
         self._decision_clock = decision_clock
@@ -140,10 +173,17 @@ class Loop:
         """Drop all state that is not in the store, as a restart does."""
         self._memory = LoopMemory()
         self._device_faults = DeviceFaults(self._context)
-        self._reconciler = Reconciler(self._context, self._device_faults, self._memory)
+        booted_at = self._validation.booted_at if self._validation is not None else 0.0
+        self._device_condition = DeviceCondition(
+            self._context, self._utilization, booted_at, self._node
+        )
+        self._reconciler = Reconciler(
+            self._context, self._device_faults, self._device_condition, self._memory
+        )
         self._planner = Planner(self._decision_clock)
         self._preemption = PreemptionController(self._context)
         self._utilization.forget()
+        self._signs.forget()
         if self._idle_culling is not None:
             self._idle_culling.forget()
 
@@ -196,6 +236,7 @@ class Loop:
             changed |= self._programs.reconcile(now)
         changed |= self._preemption.reconcile(pairs, now)
         changed |= self._dependencies.reconcile(now)
+        self._validate(now)
         changed |= self.decide()
         for key, deliver in self._preemption.deliveries(pairs):
             self._once(key, deliver)
@@ -218,6 +259,8 @@ class Loop:
         # of one device never overlap, and no device second is charged twice.
         now = self._context.clock()
         plan = self._planner.plan(snapshot, now)
+        if self._shadow is not None:
+            self._shadow.note(snapshot, now, starts=plan is not None and bool(plan.starts))
         if plan is None:
             return False
         granted = (
@@ -228,7 +271,19 @@ class Loop:
         for lease in granted:
             log.info("granted %s: %s", lease.id, ", ".join(lease.devices) or "CPU")
         notified = self._preemption.give_notices(plan.stops, now)
+        self._forecasts.note(plan, granted, now)
         return self._plan_cache.publish(plan) or bool(granted) or notified
+
+    def _validate(self, now: float) -> None:
+        """Take devices that are due for a validation out of service before the decision."""
+        validation = self._validation
+        if validation is None or _VALIDATION in self._in_flight:
+            return
+        if not self._memory.due(_VALIDATION, VALIDATION_EVERY, now):
+            return
+        measure = validation.choose(now, self._device_condition.doubted_at)
+        if measure is not None:
+            self._measure(measure)
 
     # -- 4 act ----------------------------------------------------------------------------
 
@@ -315,6 +370,12 @@ class Loop:
             self._once(_SCHEDULES, self._schedules.reconcile)
         if self._memory.due(_UTILIZATION, self._utilization.every, now):
             self._once(_UTILIZATION, self._utilization.reconcile)
+        if self._memory.due(_SIGNS, SIGNS_EVERY, now):
+            self._once(_SIGNS, self._signs.reconcile)
+        if self._forecasts.pending:
+            self._once(_FORECASTS, self._forecasts.store)
+        if self._shadow is not None and self._shadow.pending:
+            self._once(_SHADOW, self._shadow.compare)
         culling = self._idle_culling
         if culling is not None and self._memory.due(_IDLE, culling.every, now):
             self._once(_IDLE, culling.reconcile)
@@ -322,10 +383,14 @@ class Loop:
     def inventory(self) -> None:
         """Store the current list of devices; keep the last list while an engine is silent."""
         before, began = self._store.devices(), self._context.clock()
+        measured = measured_devices(self._context)
         try:
-            reported = self._driver_health.reconcile(self._backend.inventory(), began)
+            listed = self._backend.inventory()
+            measured |= measured_devices(self._context)
+            reported = self._driver_health.reconcile(without_own_process(listed, measured), began)
             self._store_devices(reported)
             self._device_faults.quarantine_failed(reported, began=began)
+            self._device_condition.observe(reported, began)
         except Unavailable as error:
             log.warning("inventory: %s", error)
             self._device_faults.record_inventory(began)
@@ -359,6 +424,25 @@ class Loop:
         future = self._threads.submit(action)
         self._in_flight[key] = future
         future.add_done_callback(partial(self._done, key))
+
+    def _measure(self, measure: Callable[[], None]) -> None:
+        """Run a validation in a thread that the end of the service does not wait for.
+
+        The child that measures ends with the service, and the next service removes the marks.
+        """
+        future: Future[None] = Future()
+        self._in_flight[_VALIDATION] = future
+        future.add_done_callback(partial(self._done, _VALIDATION))
+
+        def run() -> None:
+            try:
+                measure()
+            except BaseException as error:  # it is logged by ``_done``
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+        threading.Thread(target=run, name="validation", daemon=True).start()
 
     def _done(self, key: str, future: Future[None]) -> None:
         self._in_flight.pop(key, None)

@@ -19,6 +19,7 @@ from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
 from ..transitions import lifecycle
 from .device_faults import DeviceFaults
+from .devices.device_condition import DeviceCondition
 from .gangs import GangController
 from .jobs import JobController
 from .loop_memory import LoopMemory, Pairs
@@ -37,13 +38,20 @@ _REQUEUED = "The cluster has queued its job again, although it had started."
 class Reconciler:
     """Called by the loop in every cycle, with the loop's memory."""
 
-    def __init__(self, context: Context, faults: DeviceFaults, memory: LoopMemory) -> None:
+    def __init__(
+        self,
+        context: Context,
+        faults: DeviceFaults,
+        condition: DeviceCondition,
+        memory: LoopMemory,
+    ) -> None:
         self._context = context
         self._store = context.store
         self._jobs = JobController(context)
         self._sessions = SessionController(context)
         self._gangs = GangController(context)
         self._faults = faults
+        self._condition = condition
         self._memory = memory
 
     def reconcile(self, pairs: Pairs, now: float, *, busy: Collection[str]) -> bool:
@@ -135,13 +143,22 @@ class Reconciler:
                 if not self._sessions.died(lease, request, status.end(seen), status.cause):
                     return False
             case State.RUNNING:
-                self._jobs.died(lease, request, seen, status)
+                self._job_died(lease, request, seen, status)
             case _:
+                self._condition.record_end(lease, request, now, seen=seen)
                 last = 0.0 if session else self._jobs.collect(lease, request)
                 until = min(now, status.end(seen, last))
                 finish_attempt(self._context, lease, request, now=now, until=until)
         self._memory.forget(lease.id)
         return True
+
+    def _job_died(
+        self, lease: LeaseRecord, request: RequestRecord, seen: float, status: AttemptStatus
+    ) -> None:
+        self._jobs.died(lease, request, seen, status)
+        if not status.lost:
+            ended = self._store.request(request.id)
+            self._condition.record_end(lease, ended, self._context.clock(), seen=seen)
 
     def _requeued_by_cluster(self, lease: LeaseRecord, request: RequestRecord) -> bool:
         """Handle the loss of an attempt that has run, and whose cluster wants to run it again.

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ..errors import StaleEpoch
+from ..forecasts.memory_need import with_memory_need
 from ..messages.units import complete_sentence, duration
 from ..records.error_classes import ERROR_CLASSES, ErrorClass, back_off_seconds, retry_limit
 from ..records.json_value import Json
@@ -84,11 +85,16 @@ def finish_attempt(
 ) -> None:
     """Finish a stopping attempt without processes; a job that failed transiently is retried.
 
+    The owner of a job that ran out of memory is told how much it would have needed.
+
     Args:
         until: the end of its charge.
     """
     request = context.store.request(request.id)
     request = _retry_transient(context, request, now)
+    told = with_memory_need(context, request) if request.target is State.FAILED else None
+    if told is not None:
+        request = context.store.apply(request.id, lifecycle.amend_cause, told, now=now)
     not_before = None
     if request.target is State.HALTED and _is_transient(request.cause):
         not_before = now + back_off_seconds(
@@ -99,6 +105,8 @@ def finish_attempt(
     )
     if after.state is State.QUEUED:
         context.progress.requeued(request.id)
+    elif after.kind is Kind.JOB:
+        context.run_times.learn(request.id)
 
 
 def lose(

@@ -7,6 +7,7 @@ readings become further apart when they cost more than ``MOST_LOAD``.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from ..records.requests import RequestFilter
 from ..records.utilization import (
     FIRST_SECONDS,
     DeviceReading,
+    NodePressure,
     ProcessReading,
     UtilizationPoint,
     UtilizationReading,
@@ -29,17 +31,20 @@ MOST_LOAD = 0.004
 STORE_SECONDS = 15.0
 _GAP_INTERVALS = 3
 """A reading that is this many intervals late does not tell what happened before."""
+_PRESSURE_SECONDS = 120.0
+_BUSY_CORES = 0.5
 _RUNNING = frozenset({State.RUNNING, State.STOPPING})
 _ALL = 100_000
 
 
 @dataclass(slots=True, kw_only=True)
 class _Watched:
-    """One lease: its series, the last reading, and when the series was stored."""
+    """One lease: its node, its series, the last reading, and when the series was stored."""
 
+    node: str
     series: UtilizationSeries
     at: float | None = None
-    cpu_seconds: float | None = None
+    reading: ProcessReading | None = None
     stored_at: float = 0.0
     changed: bool = False
 
@@ -55,6 +60,7 @@ class UtilizationSampler:
     context: Context
     every: float = FIRST_SECONDS
     _watched: dict[str, _Watched] = field(default_factory=dict)
+    _pressure: Mapping[str, tuple[float, NodePressure]] = field(default_factory=dict)
 
     def reconcile(self) -> None:
         """Read the use of every running lease, and store what has changed."""
@@ -65,6 +71,7 @@ class UtilizationSampler:
         if leases:
             found = c.backend.utilization({name: lease.handle for name, lease in leases.items()})
             now = c.clock()
+            self._pressure = {node: (now, each) for node, each in found.pressure.items()}
             for name, reading in found.leases.items():
                 lease = leases[name]
                 point = _point(lease, reading, found)
@@ -77,6 +84,37 @@ class UtilizationSampler:
         """Drop the readings, as a restart does."""
         self._watched = {}
 
+    def series(self) -> Mapping[str, UtilizationSeries]:
+        """Return the series of the running leases; safe to call from another thread."""
+        return {name: found.series for name, found in list(self._watched.items())}
+
+    def series_of(self, lease_id: str) -> UtilizationSeries | None:
+        """Return the series of a lease that runs or has just ended; None without any."""
+        found = self._watched.get(lease_id)
+        if found is not None:
+            return found.series
+        return self.context.store.utilization_of([lease_id]).get(lease_id)
+
+    def pressure(self, node: str, now: float) -> NodePressure | None:
+        """Return the pressure on a node in the last minutes; None if it is not known."""
+        at, found = self._pressure.get(node, (-math.inf, None))
+        return found if abs(now - at) <= _PRESSURE_SECONDS else None
+
+    def busiest_other(self, lease: LeaseRecord) -> str:
+        """Return the lease that uses the most cores of a node beside this one; empty without any.
+
+        One that uses less than half a core disturbs no other.
+        """
+        found = [
+            (cores, name)
+            for name, each in list(self._watched.items())
+            if name != lease.id
+            and each.node == lease.node
+            and each.series.points
+            and (cores := each.series.points[-1].cores or 0.0) >= _BUSY_CORES
+        ]
+        return max(found, default=(0.0, ""))[1]
+
     def _follow(self, leases: Mapping[str, LeaseRecord]) -> None:
         """Take up new leases, and store the rest of those that have ended."""
         ended = {name: found for name, found in self._watched.items() if name not in leases}
@@ -88,19 +126,20 @@ class UtilizationSampler:
         new = [name for name in leases if name not in self._watched]
         stored = self.context.store.utilization_of(new) if new else {}
         for name in new:
-            self._watched[name] = _Watched(series=stored.get(name, UtilizationSeries()))
+            self._watched[name] = _Watched(
+                node=leases[name].node, series=stored.get(name, UtilizationSeries())
+            )
 
     def _add(
         self, watched: _Watched, at: float, reading: ProcessReading, point: UtilizationPoint
     ) -> None:
-        since, before = watched.at, watched.cpu_seconds
+        since, before = watched.at, watched.reading
         if since is not None and not 0 < at - since <= _GAP_INTERVALS * self.every:
             since = None
-        cores = None
         if since is not None and before is not None:
-            cores = max(0.0, reading.cpu_seconds - before) / (at - since)
-        watched.series = watched.series.extended(since, at, replace(point, cores=cores))
-        watched.at, watched.cpu_seconds, watched.changed = at, reading.cpu_seconds, True
+            point = _with_rates(point, before, reading, at - since)
+        watched.series = watched.series.extended(since, at, point)
+        watched.at, watched.reading, watched.changed = at, reading, True
 
     def _store(self, leases: Mapping[str, LeaseRecord], now: float) -> None:
         due = {
@@ -112,6 +151,22 @@ class UtilizationSampler:
         self.context.store.put_utilization({name: found.series for name, found in due.items()})
         for found in due.values():
             found.stored_at, found.changed = now, False
+
+
+def _with_rates(
+    point: UtilizationPoint, before: ProcessReading, now: ProcessReading, seconds: float
+) -> UtilizationPoint:
+    """Return the point with the values that are rates of counters."""
+    return replace(
+        point,
+        cores=_rate(before.cpu_seconds, now.cpu_seconds, seconds),
+        waiting=_rate(before.waiting_seconds, now.waiting_seconds, seconds),
+        throttled=_rate(before.throttled_seconds, now.throttled_seconds, seconds),
+    )
+
+
+def _rate(before: float | None, now: float | None, seconds: float) -> float | None:
+    return None if before is None or now is None else max(0.0, now - before) / seconds
 
 
 def _point(

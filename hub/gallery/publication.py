@@ -11,6 +11,7 @@ from ..admission.notebook import check_notebook
 from ..admission.request_factory import RequestFactory
 from ..admission.script import as_notebook
 from ..errors import Conflict, InvalidInput, NotFound, TooLarge
+from ..messages.secrets import secrets_sentence
 from ..records.dependencies import PIPELINE_NAME, Dependency
 from ..records.identity import Identity
 from ..records.requests import RequestRecord
@@ -99,7 +100,7 @@ class Publication:
         )
 
     def _pipeline(self, who: Identity, first: RequestRecord) -> list[RequestRecord]:
-        found = PipelineQueries(self.context).of(who, first.id)
+        found = PipelineQueries(self.context).of(who, first.id, with_end=False)
         if not found.jobs:
             raise InvalidInput(
                 f"{first.id} is not part of a pipeline.",
@@ -210,7 +211,9 @@ def _in_order(records: Sequence[RequestRecord]) -> list[RequestRecord]:
 
 
 def _left_out(job: JobIn, home: str) -> Iterator[str]:
-    """Say which files of a job are not copied."""
+    """Say which files and secrets of a job are not copied."""
+    if job.secrets:
+        yield secrets_sentence(job.secrets, "It")
     if job.archive:
         yield "It ran in a folder of uploaded files, which are not copied."
     if job.workdir:

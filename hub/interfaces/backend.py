@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..records.events import NewEvent
 from ..records.gangs import MAX_MEMBERS
@@ -24,8 +24,10 @@ from ..records.requests import Cause, JobSpec
 from ..records.utilization import UtilizationReading
 from ..scheduling.model.idleness import DeviceActivity
 from ..scheduling.model.snapshot import Device
-from .devices import DriverProblem
+from .devices import DeviceSignals, DriverProblem, ValidationReading
 from .images import ImageSource
+
+MOST_VALIDATION_SECONDS: Final = 45.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +261,18 @@ class Backend(ImageSource, Protocol):
 
         Devices are as in the last ``inventory``: the driver is not queried again. The counters of
         leases that are missing from ``leases`` are dropped.
+        """
+
+    def device_signals(self) -> Mapping[str, DeviceSignals]:
+        """Return the condition of the devices as in the last ``inventory``, by id.
+
+        Devices without data are missing.
+        """
+
+    def validate_devices(self, devices: Sequence[Device]) -> Mapping[str, ValidationReading]:
+        """Measure devices of one node and model, which nothing uses meanwhile, by id.
+
+        It takes about 20 seconds, and at most ``MOST_VALIDATION_SECONDS``.
         """
 
     def stop(

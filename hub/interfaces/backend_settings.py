@@ -76,6 +76,28 @@ class DockerOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmImage:
+    """A build of an image for the containers of a Slurm cluster.
+
+    Attributes:
+        source: what the container program gets: the path of a file, or an address with a digest.
+        digest: ``sha256:`` and 64 hexadecimal digits, of the file or in the address.
+        kernels: names of kernels that it has in addition to those of Carrel's environment.
+    """
+
+    name: str
+    source: str
+    digest: str
+    built_at: float
+    title: str = ""
+    kernels: tuple[str, ...] = ()
+
+    @property
+    def reference(self) -> str:
+        return f"{self.name}@{self.digest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmOptions:
     """The settings of all jobs of an installation on a Slurm cluster.
 
@@ -88,6 +110,9 @@ class SlurmOptions:
         memory: of each session and job, in bytes; 0 for the default of the cluster.
         options: further options of ``sbatch``.
         prologue: shell lines that run before each session and job.
+        container: a command that runs each session and job in a container, before their own.
+        images: builds that users choose from, the default one first; the chosen one replaces
+            ``{image}`` in ``container`` and ``options``.
         mirror: whether jobs are charged to the accounts of their groups, instead of ``account``.
         simulated: the types of devices that are simulated.
         device_memory: memory of a device in bytes, by type.
@@ -103,6 +128,8 @@ class SlurmOptions:
     memory: int = 0
     options: tuple[str, ...] = ()
     prologue: str = ""
+    container: tuple[str, ...] = ()
+    images: tuple[SlurmImage, ...] = ()
     mirror: bool = False
     simulated: tuple[str, ...] = ()
     device_memory: Mapping[str, int] = field(default_factory=dict)

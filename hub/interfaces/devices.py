@@ -14,10 +14,75 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import StrEnum
+from typing import Final, Protocol
 
 from ..records.json_value import Json
 from ..scheduling.model.snapshot import Device, DeviceFile, Health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSignals:
+    """Readings of a device that tell of its condition; None for one that its driver does not offer.
+
+    Attributes:
+        utilization: mean of the last seconds in percent.
+        clock_mhz: present clock of its compute units.
+        throttled: why the driver or the hardware lowers the clock now: names of ``ThrottleReason``.
+        temperature_celsius: of the chip.
+        power_watts: drawn now.
+        power_limit_watts: the limit that is enforced now.
+        pcie_lanes: present width of its link to the host.
+        pcie_replays, corrected_errors: counters; they begin again when the driver is loaded.
+        xids: codes of the errors (Xid) that the kernel logged about it in the last minute.
+        logged_xids: the numbers and codes of all errors about it that the kernel's log still has.
+            The numbers grow until the node is started again; a service that has read the device
+            before looks at these, since the clock of the log drifts.
+    """
+
+    utilization: float | None = None
+    clock_mhz: float | None = None
+    throttled: tuple[str, ...] | None = None
+    temperature_celsius: float | None = None
+    power_watts: float | None = None
+    power_limit_watts: float | None = None
+    pcie_lanes: float | None = None
+    pcie_replays: float | None = None
+    corrected_errors: float | None = None
+    xids: tuple[int, ...] = ()
+    logged_xids: tuple[tuple[int, int], ...] = ()
+
+
+NO_SIGNALS: Final = DeviceSignals()
+
+
+class ThrottleReason(StrEnum):
+    """Why a device runs at a lower clock than it could."""
+
+    HARDWARE_THERMAL = "hardware thermal slowdown"
+    POWER_BRAKE = "power brake"
+    HARDWARE = "hardware slowdown"
+    THERMAL = "thermal slowdown"
+    POWER_CAP = "power cap"
+    """The power limit: ordinary for a device under full load."""
+    CHOSEN = "clock setting"
+    """A user or administrator chose a lower clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationReading:
+    """What a validation measured on a device.
+
+    Attributes:
+        rates: by test (``compute``, ``memory``, ``copies``, ``collective``), in a unit of the test:
+            more is better.
+        problem: what failed on the device, as a sentence: an error, a wrong result, no end.
+        unavailable: why it could not be made, as a sentence; it then says nothing of the device.
+    """
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    problem: str = ""
+    unavailable: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +101,7 @@ class DriverDevice:
         mean_utilization: the mean of the samples; None means ``utilization``.
         used_bytes: device memory in use.
         files: what a container needs to use it; empty where the engine gives devices by name.
+        signals: readings in which a fault may show before the driver reports one.
     """
 
     id: str
@@ -49,6 +115,7 @@ class DriverDevice:
     mean_utilization: float | None = None
     used_bytes: int = 0
     files: tuple[DeviceFile, ...] = ()
+    signals: DeviceSignals = NO_SIGNALS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

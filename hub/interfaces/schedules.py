@@ -29,6 +29,9 @@ class ScheduleStore(Protocol):
     def schedules(self, owner: str) -> tuple[Schedule, ...]:
         """Return the schedules of a user, oldest first."""
 
+    def schedules_of_course(self, course: str) -> tuple[Schedule, ...]:
+        """Return the schedules of a course's rehearsals, of all owners, oldest first."""
+
     def due_schedules(self, now: float) -> tuple[Schedule, ...]:
         """Return the active schedules whose next time has come, the longest due first."""
 
@@ -39,4 +42,7 @@ class ScheduleStore(Protocol):
         """Delete a schedule; return whether there was one."""
 
     def remove_schedules_of(self, owner: str) -> int:
-        """Delete all schedules of a user; return how many there were."""
+        """Delete the schedules of a user's jobs; return how many there were.
+
+        Those of a course's rehearsals stay: the service pauses them at their next time.
+        """

@@ -3,6 +3,9 @@
 An engine on whose nodes the service cannot look (Slurm) names a meter in the environment of its
 sessions (``VARIABLE``). The server of the session loads it by entry point (group
 ``carrel.session_meters``, ``factory()``) and reports what it says with its kernels.
+
+In the environment of jobs with devices, such an engine names what measures these (``JOB_VARIABLE``,
+group ``carrel.job_meters``): a function that their runner calls with the folder of the attempt.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from ..scheduling.model.idleness import ActivityLevel
 
 GROUP: Final = "carrel.session_meters"
 VARIABLE: Final = "CARREL_SESSION_METER"
+JOB_GROUP: Final = "carrel.job_meters"
+JOB_VARIABLE: Final = "CARREL_JOB_METER"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

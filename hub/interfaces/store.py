@@ -36,6 +36,7 @@ from .announcements import AnnouncementStore
 from .gallery import GalleryStore
 from .images import ImagePinStore
 from .programs import ProgramStore
+from .run_times import ForecastStore
 from .schedules import ScheduleStore
 from .secrets import SecretStore
 from .usage import UsageStore
@@ -47,6 +48,7 @@ P = ParamSpec("P")
 class Store(
     UsageStore,
     AnnouncementStore,
+    ForecastStore,
     GalleryStore,
     ImagePinStore,
     ProgramStore,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from ..records.utilization import AttemptUtilization, UtilizationSeries, UtilizationSummary
+from ..records.utilization import (
+    AttemptUtilization,
+    HeldDevices,
+    UtilizationSeries,
+    UtilizationSummary,
+)
+
+T = TypeVar("T")
 
 
 class UtilizationStore(Protocol):
@@ -22,3 +29,13 @@ class UtilizationStore(Protocol):
 
     def utilization_summaries(self, lease_ids: Sequence[str]) -> Mapping[str, UtilizationSummary]:
         """Return the summaries of these leases, without their points."""
+
+    def fold_held_devices(
+        self, since: float, until: float, fold: Callable[[Iterator[HeldDevices]], T]
+    ) -> T:
+        """Return what ``fold`` makes of all that was held at any moment of a period.
+
+        It gets what was held one by one with its series, in the order of the grants, so that only
+        a few series are in memory at once; without a series it is left out. ``fold`` runs in the
+        read transaction: it does not use the store, and does not keep the iterator.
+        """

@@ -10,6 +10,7 @@ from ..groups.membership import Membership, viewer_of
 from ..interfaces.store import Store
 from ..records.identity import Identity, Viewer
 from ..runtime.context import Context
+from ..runtime.device_evidence import DeviceEvidence
 from ..scheduling.model.snapshot import Allocation, Device, Health
 from ..schemas import DeviceOut, PoolOut
 from ..schemas.calendar import ReservationOut
@@ -25,11 +26,12 @@ class PoolQueries:
     store: Store
     membership: Membership
     calendar: GroupCalendar
+    evidence: DeviceEvidence
 
     @classmethod
     def of(cls, context: Context) -> PoolQueries:
         calendar = GroupCalendar(context.store, context.clock)
-        return cls(context.store, Membership.of(context), calendar)
+        return cls(context.store, Membership.of(context), calendar, context.device_evidence)
 
     def reservations(
         self, who: Identity | None, *, groups_of: Collection[str] | None = None
@@ -51,8 +53,15 @@ class PoolQueries:
         viewer = viewer_of(store, who)
         with store.together():
             seen = store.devices(), store.allocations(), store.waiting_for_devices()
-        devices = pool_of(*seen, viewer)
-        return devices.model_copy(update={"reservations": reserved[:RESERVED_SHOWN]})
+        found = pool_of(*seen, viewer)
+        devices = found.devices
+        if viewer.sees_all:
+            devices = [
+                each.model_copy(update={"evidence": self.evidence.of(each.id)}) for each in devices
+            ]
+        return found.model_copy(
+            update={"reservations": reserved[:RESERVED_SHOWN], "devices": devices}
+        )
 
 
 def device_out(device: Device, holding: Allocation | None, viewer: Viewer) -> DeviceOut:
@@ -65,6 +74,8 @@ def device_out(device: Device, holding: Allocation | None, viewer: Viewer) -> De
         state = device.health.value
     elif device.unreachable is not None:
         state = Health.GONE.value
+    elif device.validation is not None:
+        state = Health.BUSY.value
     else:
         state = "draining" if device.draining else "free"
     named = holding is not None and viewer.may_see(holding.owner, holding.group)
@@ -97,6 +108,8 @@ def why_not_lent(device: Device) -> str:
         return device.why
     if device.unreachable is not None:
         return device.unreachable.why
+    if device.validation is not None:
+        return device.validation.why
     return f"Draining: {device.drain.why}" if device.drain and device.drain.why else ""
 
 

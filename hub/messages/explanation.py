@@ -123,6 +123,8 @@ def _ahead(ahead: RequestsAhead, may_name: MayNameGroup) -> str:
             return f"{requests} of other users in its group {first}: they have used less."
         case Precedence.SHORTER:
             return f"{requests} of the same owner {first}: {its} remaining time is shorter."
+        case Precedence.LEARNED:
+            return f"{requests} of the same owner {first}: a learned order discounts {its} size."
         case Precedence.DEADLINE:
             return f"{requests} in its group {first}: a deadline is close."
         case Precedence.OLDER:

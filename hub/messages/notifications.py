@@ -105,12 +105,29 @@ def ended_sentence(title: str, state: State, code: str, ran: float | None) -> st
     return f"The job {title} {_ENDS[state]}{why}."
 
 
+def sign_sentence(title: str, sign: str) -> str:
+    return f"The job {title} may need you: {sign[:1].lower()}{sign[1:]}. The job goes on."
+
+
 def lost_sentence(title: str) -> str:
     return f"The job {title} lost its machine or device and is queued again."
 
 
 def feedback_sentence(course: str, assignment: str) -> str:
     return f"Feedback on {assignment} of {course} is released."
+
+
+def paused_sentence(what: str, schedule: str) -> str:
+    title = f"{one_line(what, _LONGEST_TITLE)} ({schedule})"
+    return f"The schedule of {title} is paused: its job was refused."
+
+
+def week_sentence(group: str, begins: float) -> str:
+    day = datetime.fromtimestamp(begins, UTC)
+    return (
+        f"The report of what {group} held and did not use in the week from {day:%-d %B} can be "
+        "read."
+    )
 
 
 def budget_sentence(group: str, part: float) -> str:

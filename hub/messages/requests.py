@@ -40,7 +40,7 @@ _DEVICE_STATES: Mapping[str, str] = MappingProxyType(
         "taken": "in use by another user",
         "busy": "in use by a process outside Carrel",
         "sick": "out of service because of errors",
-        "quarantined": "out of service until an administrator releases it",
+        "quarantined": "out of service until it is released",
         "draining": "no new work starts on it",
         "gone": "not responding",
     }
@@ -163,7 +163,12 @@ def session_name(server_name: str) -> str:
     return server_name or "default session"
 
 
-_COURSE_WORK = {"check": "Check", "rehearsal": "Rehearsal", "official": "Official check"}
+_COURSE_WORK = {
+    "check": "Check",
+    "rehearsal": "Rehearsal",
+    "official": "Official check",
+    "leaderboard": "Leaderboard",
+}
 """The work of courses that is no grading, by a label of its requests."""
 
 

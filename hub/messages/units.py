@@ -16,9 +16,12 @@ HERE = "any moment"
 _HERE_BELOW = 5
 """Seconds; a closer time is written as ``HERE``."""
 _WHOLE_HOURS_FROM = 10
+_SHORT_BELOW = 100
 _GIBIBYTE = 2**30
 _STEP = 1024
 _ONE_DECIMAL_BELOW = 10
+_STEPS_OF_ESTIMATES = ((20, 1), (60, 5), (600, 30), (3600, 60), (6 * 3600, 600))
+"""Estimates below so many seconds are rounded to so many."""
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -66,6 +69,17 @@ def duration(seconds: float) -> str:
         if len(parts) == _UNITS_SHOWN:
             break
     return " ".join(filter(None, parts)) or "0 s"
+
+
+def about(seconds: float) -> str:
+    """Return an estimated duration with two digits or less: ``40 s``, ``2 min 30 s``, ``3 h``."""
+    step = next((step for bound, step in _STEPS_OF_ESTIMATES if seconds < bound), _HOUR)
+    return duration(max(1.0, _rounded(seconds / step) * step))
+
+
+def exact_duration(seconds: float) -> str:
+    """Return a time as ``duration`` does, or with three digits if it is short: ``0.212 s``."""
+    return duration(seconds) if seconds >= _SHORT_BELOW else f"{seconds:.3g} s"
 
 
 def remaining(least: float, most: float) -> str:

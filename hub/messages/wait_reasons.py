@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..scheduling.model.plan import Reason, Wait
+from ..scheduling.model.states import State
+from .requests import state_meaning
 from .units import coming, count
 
 _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
@@ -86,6 +88,14 @@ def wait_sentence(wait: Wait, *, yours: bool = False) -> str:
     """
     reason = wait_reason(wait, yours=yours)
     return f"{position_sentence(wait.place)} {reason}" if _has_position(wait) else reason
+
+
+def progress_sentence(state: State, wait: Wait | None = None) -> str:
+    """Return why a queued request waits, if that is known, or else what its state means."""
+    if state is State.QUEUED and wait is not None:
+        return wait_sentence(wait)
+    meaning = state_meaning(state)
+    return f"{meaning[:1].upper()}{meaning[1:]}."
 
 
 def position_sentence(position: int) -> str:

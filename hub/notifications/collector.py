@@ -1,4 +1,4 @@
-"""Turn events of requests, and released feedback, into entries of the outbox.
+"""Turn events of requests, released feedback and paused schedules into entries of the outbox.
 
 Entries of one channel that come close together are sent as one message: an ordinary entry is due a
 minute after its event, and one that needs an answer at once.
@@ -6,21 +6,27 @@ minute after its event, and one that needs an answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import quote
 
 from ..interfaces.clock import Clock
 from ..interfaces.store import Store
 from ..messages import notifications as messages
+from ..messages.job_signs import TITLES
+from ..records.leases import SignKind
 from ..records.requests import CauseCode, RequestFilter, RequestRecord
+from ..records.usage import LedgerFilter, UsageBy
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas.notifications.events import NotificationEvent
+from ..transitions.job_signs import FOUND_EVENT
+from ..usage.rollup import monday
 from .channel_store import ChannelStore
 from .outbox_store import OutboxStore
-from .records import Channel, NewEntry, ReleasedFeedback, RequestEvent
+from .records import Channel, NewEntry, PausedSchedule, ReleasedFeedback, RequestEvent
 
 DIGEST_SECONDS: Final = 60.0
 """How long an ordinary notification waits for others."""
@@ -28,11 +34,12 @@ GIVEN_UP_SECONDS: Final = 86400.0
 """How long an ordinary notification is retried."""
 QUEUED_SECONDS: Final = 60.0
 """A session or job that waited less is not announced as ready: its owner is still there."""
-FEEDBACK_EVERY: Final = 20.0
+ROWS_EVERY: Final = 20.0
+"""Seconds between two readings of released feedback and of paused schedules."""
 _OVERLAP: Final = 120.0
-"""Feedback is read again for so long: its times are those of transactions that ran at the time."""
+"""They are read again for so long: its times are those of transactions that ran at the time."""
 _LIMIT: Final = 1000
-_KINDS: Final = frozenset({"state", "idle_warning", "notice", "budget_low"})
+_KINDS: Final = frozenset({"state", "idle_warning", "notice", "budget_low", FOUND_EVENT})
 _BY_OWNER: Final = ("Cancelled by its owner", "Halted by its owner")
 
 
@@ -64,7 +71,9 @@ class Collector:
     claim_seconds: float
     _position: int | None = None
     _stored: int = 0
-    _feedback_at: float = field(default=0.0)
+    _rows_at: float = field(default=0.0)
+    _week_told: float = 0.0
+    """End of the week of which all teachers were told since the start."""
 
     def collect(self) -> int:
         """Put everything that is new into the outbox; return the number of entries."""
@@ -84,7 +93,7 @@ class Collector:
             if request is not None:
                 for draft in self._drafts(event, request):
                     entries += _addressed(draft, chosen[event.owner])
-        entries += self._feedback(chosen)
+        entries += self._of_rows(chosen)
         self._position = position
         return self._advance(entries)
 
@@ -136,26 +145,58 @@ class Collector:
             text = messages.notice_stop_sentence(f"The session {title}", until, comes_back=again)
             yield _urgent(event, (NotificationEvent.SESSION_STOP,), text, path, until)
 
-    def _feedback(self, chosen: Mapping[str, tuple[Channel, ...]]) -> list[NewEntry]:
+    def _of_rows(self, chosen: Mapping[str, tuple[Channel, ...]]) -> list[NewEntry]:
+        """Return entries about what is no event of a request."""
         now = self.clock()
-        if now - self._feedback_at < FEEDBACK_EVERY:
+        if now - self._rows_at < ROWS_EVERY:
             return []
-        asking = {
-            owner: channels
-            for owner, channels in chosen.items()
-            if any(NotificationEvent.FEEDBACK in channel.chosen for channel in channels)
-        }
-        # After a start, what was released while the service was away is read as well.
-        since = self._feedback_at - _OVERLAP if self._feedback_at else now - GIVEN_UP_SECONDS
-        self._feedback_at = now
-        if not asking:
-            return []
-        released = self.outbox.feedback_since(list(asking), since)
-        return [
-            entry
-            for each in released
-            for entry in _addressed(_of_feedback(each), asking[each.owner])
-        ]
+        # After a start, what happened while the service was away is read as well.
+        since = self._rows_at - _OVERLAP if self._rows_at else now - GIVEN_UP_SECONDS
+        self._rows_at = now
+        found: list[tuple[str, _Draft]] = []
+        if owners := _asking(chosen, NotificationEvent.FEEDBACK):
+            released = self.outbox.feedback_since(owners, since)
+            found += [(each.owner, _of_feedback(each)) for each in released]
+        if owners := _asking(chosen, NotificationEvent.JOB_ATTENTION):
+            paused = self.outbox.schedules_paused_since(owners, since)
+            found += [(each.owner, _of_schedule(each)) for each in paused]
+        if owners := _asking(chosen, NotificationEvent.UNUSED_DEVICES):
+            found += self._of_week(owners, now)
+        return [entry for owner, draft in found for entry in _addressed(draft, chosen[owner])]
+
+    def _of_week(self, owners: Sequence[str], now: float) -> Iterator[tuple[str, _Draft]]:
+        """Yield the groups whose teachers can read the report of a week since last midnight."""
+        ended = monday(now)
+        if now - ended >= GIVEN_UP_SECONDS or self._week_told == ended:
+            return
+        begins = monday(ended - 1.0)
+        for owner in owners:
+            for group in sorted(self.store.taught_by(owner)):
+                which = LedgerFilter(groups=frozenset({group}), since=begins, until=ended)
+                if self.store.used(which, UsageBy.GROUP, now=now):
+                    yield owner, _week_draft(group, begins, ended)
+        self._week_told = ended
+
+
+def _week_draft(group: str, begins: float, ended: float) -> _Draft:
+    return _Draft(
+        events=(NotificationEvent.UNUSED_DEVICES,),
+        key=f"unused/{group}/{begins:.0f}",
+        text=messages.week_sentence(group, begins),
+        path=f"efficiency?group={quote(group)}",
+        at=ended,
+        due_at=ended + DIGEST_SECONDS,
+        expires_at=ended + GIVEN_UP_SECONDS,
+    )
+
+
+def _asking(chosen: Mapping[str, tuple[Channel, ...]], event: NotificationEvent) -> list[str]:
+    """Return the users with a channel that tells of an event."""
+    return [
+        owner
+        for owner, channels in chosen.items()
+        if any(event in channel.chosen for channel in channels)
+    ]
 
 
 def _of_job(event: RequestEvent, request: RequestRecord) -> Iterator[_Draft]:
@@ -178,6 +219,11 @@ def _of_job(event: RequestEvent, request: RequestRecord) -> Iterator[_Draft]:
         yield _ordinary(event, wanted, text, path)
     elif state is State.LOST:
         yield _ordinary(event, (attention,), messages.lost_sentence(title), path)
+    elif event.kind == FOUND_EVENT:
+        sign = TITLES[SignKind(str(event.data.get("sign")))]
+        yield _ordinary(
+            event, (NotificationEvent.JOB_SIGN,), messages.sign_sentence(title, sign), path
+        )
     elif event.kind == "notice":
         until = _number(event, "stops_at")
         again = event.data.get("comes_back") is True
@@ -210,6 +256,18 @@ def _of_feedback(released: ReleasedFeedback) -> _Draft:
         at=released.released_at,
         due_at=released.released_at + DIGEST_SECONDS,
         expires_at=released.released_at + GIVEN_UP_SECONDS,
+    )
+
+
+def _of_schedule(paused: PausedSchedule) -> _Draft:
+    return _Draft(
+        events=(NotificationEvent.JOB_ATTENTION,),
+        key=f"schedule/{paused.id}/{paused.paused_at:.3f}",
+        text=messages.paused_sentence(paused.what, paused.id),
+        path="schedules",
+        at=paused.paused_at,
+        due_at=paused.paused_at + DIGEST_SECONDS,
+        expires_at=paused.paused_at + GIVEN_UP_SECONDS,
     )
 
 

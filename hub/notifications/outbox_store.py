@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from ..schemas.notifications.events import NotificationEvent
-from ..store.sql.tables.core import events, requests
+from ..store.sql.tables.core import events, requests, schedules
 from ..store.sql.tables.courses import feedback, submissions
 from ..store.sql.tables.notifications import (
     notification_channels,
@@ -28,6 +28,7 @@ from .records import (
     OutboxCensus,
     OutboxEntry,
     OutboxState,
+    PausedSchedule,
     ReleasedFeedback,
     RequestEvent,
 )
@@ -122,6 +123,18 @@ class OutboxStore:
             )
             for row in self._read(lambda c: c.execute(query).all())
         )
+
+    def schedules_paused_since(
+        self, owners: Collection[str], since: float
+    ) -> tuple[PausedSchedule, ...]:
+        """Return the schedules of these users that the service paused at this time or later."""
+        query = (
+            select(schedules.c.id, schedules.c.owner, schedules.c.what, schedules.c.paused_at)
+            .where(schedules.c.paused_at >= since, schedules.c.owner.in_(owners))
+            .order_by(schedules.c.paused_at, schedules.c.number)
+        )
+        rows = self._read(lambda c: c.execute(query).all())
+        return tuple(PausedSchedule(**row._mapping) for row in rows)
 
     def put(self, entries: Sequence[NewEntry], *, position: int | None = None) -> int:
         """Store new entries and the position together; return how many were not known."""

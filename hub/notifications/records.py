@@ -122,6 +122,16 @@ class ReleasedFeedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PausedSchedule:
+    """A schedule of a user that the service has paused."""
+
+    id: str
+    owner: str
+    what: str
+    paused_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxCensus:
     """Numbers for metrics.
 

@@ -46,7 +46,7 @@ class ProvedLine:
     """A line that was in the log when the head was signed.
 
     Attributes:
-        table: of the row: submissions, verdicts, feedback or ledger.
+        table: of the row: submissions, verdicts, changes, feedback or ledger.
         line: its columns; None if the row was missing when it should have been entered.
         entered_at: since when the log proves it.
     """

@@ -147,7 +147,10 @@ class JobReceiptOut(Out):
     started_at: float | None = None
     ended_at: float | None = None
     written_at: float | None = None
-    """When the receipt was written: at the first request for it. Null in older receipts."""
+    """When the receipt was written: at the end of the job, or later at the first request for it.
+
+    Null in older receipts.
+    """
     attempts: list[AttemptOut] = []
     devices: list[UsedDeviceOut] = []
     """Of the newest attempt."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
 from ..attempts.spec import PROVENANCE
 from ..errors import CarrelError, NotFound
 from ..files.safe_fs import opened_file
-from ..provenance.canonical_json import digest
-from ..provenance.notebook_hash import cells, source_hash, without_receipt
 from ..provenance.receipt import (
     AttemptOut,
     HashedFileOut,
@@ -23,15 +20,15 @@ from ..provenance.receipt import (
     JobReceiptOut,
     MemberReceiptOut,
     ReportedOut,
+    SeedOut,
     TrialReceiptOut,
     UsedDeviceOut,
 )
-from ..records.json_value import Json
 from ..records.requests import JobSpec, RequestRecord
 from ..requests import outputs
 from ..requests.sweeps import TrialService
 from ..runtime.context import Context
-from .seeds import seeds_of
+from .notebook_facts import NotebookFacts, notebook_facts
 
 RERUN_LABEL: Final = "rerun-of"
 _MOST_REPORTED_BYTES: Final = 1 << 20
@@ -60,6 +57,7 @@ class JobFacts:
             key: id of its signing key.
         """
         record, job, cause = self.record, self.job, self.record.cause
+        submitted, seeds = self._submitted()
         files, left_out = self._files()
         trials, more_trials = self._trials()
         rerun_of, changes = _rerun(record)
@@ -89,7 +87,7 @@ class JobFacts:
                 "memory_bytes": job.memory_bytes,
                 "internet": job.internet,
             },
-            notebook=self._submitted(),
+            notebook=submitted,
             output=self._executed(),
             files=files,
             files_left_out=left_out,
@@ -98,7 +96,7 @@ class JobFacts:
             archive_sha256=self._archive(),
             kernel=job.kernel,
             parameters=dict(job.parameters),
-            seeds=self._seeds(),
+            seeds=seeds,
             secrets=list(job.secrets),
             resumes=job.resumes,
             rerun_of=rerun_of,
@@ -150,14 +148,17 @@ class JobFacts:
                 simulated=device.simulated,
             )
 
-    def _submitted(self) -> HashedNotebookOut | None:
-        if not self.job.notebook_name:
-            return None
+    def _submitted(self) -> tuple[HashedNotebookOut | None, list[SeedOut]]:
+        """Return the submitted notebook, and the calls in it that set a seed."""
+        name = self.job.notebook_name
+        if not name:
+            return None, []
         try:
             content = outputs.submitted(self.context.files, self.record)
         except NotFound as error:
-            return HashedNotebookOut(name=self.job.notebook_name, note=error.message)
-        return _hashed(self.job.notebook_name, content)
+            return HashedNotebookOut(name=name, note=error.message), []
+        facts = notebook_facts(content)
+        return _hashed(name, content, facts), list(facts.seeds)
 
     def _executed(self) -> HashedNotebookOut | None:
         try:
@@ -166,13 +167,7 @@ class JobFacts:
             return None
         except CarrelError as error:
             return HashedNotebookOut(name=self.job.output_name, note=error.message)
-        return _hashed(name or self.job.notebook_name, content)
-
-    def _seeds(self) -> Any:
-        with suppress(NotFound, ValueError, AttributeError):
-            notebook = json.loads(outputs.submitted(self.context.files, self.record))
-            return seeds_of([source for kind, source, _ in cells(notebook) if kind == "code"])
-        return []
+        return _hashed(name or self.job.notebook_name, content, notebook_facts(content))
 
     def _archive(self) -> str:
         if not self.job.archive:
@@ -243,18 +238,12 @@ def _rerun(record: RequestRecord) -> tuple[str, list[str]]:
     return rerun_of, [] if record.job is None else list(record.job.accepted_changes)
 
 
-def _hashed(name: str, content: bytes) -> HashedNotebookOut:
-    sha256 = hashlib.sha256(content).hexdigest()
-    found = HashedNotebookOut(name=name, size=len(content), sha256=sha256)
-    notebook: Json | Mapping[str, Json]
-    try:
-        notebook = json.loads(content)
-    except (ValueError, RecursionError):
-        return found.model_copy(update={"note": "not a notebook in JSON"})
-    if not isinstance(notebook, dict):
-        return found.model_copy(update={"note": "not a notebook in JSON"})
-    hashes = {
-        "content_sha256": digest(without_receipt(notebook)),
-        "source_sha256": source_hash(notebook),
-    }
-    return found.model_copy(update=hashes)
+def _hashed(name: str, content: bytes, facts: NotebookFacts) -> HashedNotebookOut:
+    return HashedNotebookOut(
+        name=name,
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        content_sha256=facts.content_sha256,
+        source_sha256=facts.source_sha256,
+        note=facts.note,
+    )

@@ -60,7 +60,7 @@ class ReceiptService:
         facts = JobFacts(self.context, self.trials, record, record.job)
         crate = signed_crate(facts.receipt(self.site, key.public.id), key)
         if self.context.files.keeps(record.id):
-            with suppress(OSError):  # the disk is full: it is written at the next call
+            with suppress(OSError):  # its folder was just deleted, or the disk is full
                 folder = self.context.files.input_path(record.id).parent
                 write_into(folder, STORED, json.dumps(crate, ensure_ascii=False))
         return crate

@@ -47,6 +47,7 @@ class AuditAction(StrEnum):
     PREFIX_SET = "prefix set"
     REHEARSE = "rehearse"
     OFFICIAL_CHECKS_SET = "official checks set"
+    LEADERBOARD_SET = "leaderboard set"
     SUBMISSION_CHOOSE = "submission choose"
     GRADE = "grade"
     POINTS_SET = "points set"

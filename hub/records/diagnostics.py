@@ -8,6 +8,8 @@ from enum import StrEnum
 
 class Severity(StrEnum):
     FINE = "fine"
+    NOTE = "note"
+    """Carrel works as designed; an optional setting would protect it further."""
     WARNING = "warning"
     """Carrel works, but with fewer features or less safely."""
     MISSING = "missing"

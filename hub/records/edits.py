@@ -116,6 +116,7 @@ RELATED: Mapping[AuditAction, frozenset[AuditAction]] = MappingProxyType(
         AuditAction.EXTEND: _ASSIGNMENT | {AuditAction.EXTEND},
         AuditAction.PREFIX_SET: _ASSIGNMENT | {AuditAction.PREFIX_SET},
         AuditAction.OFFICIAL_CHECKS_SET: _ASSIGNMENT | {AuditAction.OFFICIAL_CHECKS_SET},
+        AuditAction.LEADERBOARD_SET: _ASSIGNMENT | {AuditAction.LEADERBOARD_SET},
     }
 )
 """The changes that may be about the same thing as a change. Others are not checked."""

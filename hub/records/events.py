@@ -26,9 +26,9 @@ class EventRecord:
     Kinds: ``state`` (data: state, cause); actions of users: ``kept``, ``claimed``,
     ``extended``, ``changed``; of an idle session: ``idle_warning``, ``idle_over``
     and ``idle_kept``; ``notice`` before a preemption; ``budget_low`` when little is left of the
-    group's budget; and the reports of the runner: ``cells``,
-    ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
-    ``progress``, ``cut``, ``saved``, ``ended``.
+    group's budget; ``job_sign`` and ``job_sign_over`` about a sign of a job;
+    and the reports of the runner: ``cells``, ``cell_started``, ``cell_output``, ``cell_failed``,
+    ``cell_finished``, ``progress``, ``cut``, ``saved``, ``ended``.
     """
 
     id: int

@@ -140,6 +140,8 @@ class JobSpec:
         rerun_of: id of the job that this one repeats by its receipt; empty otherwise.
         accepted_changes: how image or inputs differed from those of that job, one sentence each.
         program: name of the program of its owner that submitted it; empty: the owner did.
+        source_hash: hash of the cells of its notebook, by which runs of the same code are found;
+            empty for a command, and for jobs of earlier versions.
     """
 
     notebook_name: str
@@ -165,6 +167,7 @@ class JobSpec:
     rerun_of: str = ""
     accepted_changes: tuple[str, ...] = ()
     program: str = ""
+    source_hash: str = ""
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""

@@ -30,6 +30,8 @@ class UsageBy(StrEnum):
     """A group with its descendants."""
     MODEL = "model"
     """A device model. The charge of a lease is divided equally between its devices."""
+    OWNER_MODEL = "owner-model"
+    """A user in one group, on one device model."""
     DAY = "day"
     WEEK = "week"
     """Seven days from Monday."""
@@ -126,6 +128,8 @@ class Granted(NamedTuple):
     kind: Kind
     at: float
     waited: float
+    owner: str
+    group: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ Times are seconds since the grant of the lease, which a step of the clock does n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 MOST_POINTS: Final = 240
@@ -23,16 +23,28 @@ class ProcessReading:
     Attributes:
         cpu_seconds: CPU time from an arbitrary start; it never falls.
         memory_bytes: memory in use.
+        waiting_seconds: time that runnable threads have waited for a core, from an arbitrary
+            start; None if the engine does not measure it.
+        throttled_seconds: time in which the engine has held them at their CPU limit, from an
+            arbitrary start; None if it does not measure it.
     """
 
     cpu_seconds: float
     memory_bytes: int
+    waiting_seconds: float | None = None
+    throttled_seconds: float | None = None
 
     def __add__(self, other: ProcessReading) -> ProcessReading:
         return ProcessReading(
             cpu_seconds=self.cpu_seconds + other.cpu_seconds,
             memory_bytes=self.memory_bytes + other.memory_bytes,
+            waiting_seconds=_sum(self.waiting_seconds, other.waiting_seconds),
+            throttled_seconds=_sum(self.throttled_seconds, other.throttled_seconds),
         )
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    return first if second is None else second + (first or 0.0)
 
 
 NO_USE: Final = ProcessReading(cpu_seconds=0.0, memory_bytes=0)
@@ -53,16 +65,31 @@ class DeviceReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodePressure:
+    """The share of the last minute in which some process of a node waited; None: not measured.
+
+    Attributes:
+        cores, disk, memory: what it waited for.
+    """
+
+    cores: float | None = None
+    disk: float | None = None
+    memory: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UtilizationReading:
-    """What a backend measures of all leases and devices.
+    """What a backend measures of all leases, devices and nodes.
 
     Attributes:
         leases: by lease id; leases without data are missing.
         devices: by device id; simulated devices and devices without data are missing.
+        pressure: by node; nodes without data are missing.
     """
 
     leases: Mapping[str, ProcessReading]
     devices: Mapping[str, DeviceReading]
+    pressure: Mapping[str, NodePressure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +102,8 @@ class UtilizationPoint:
         device_percent: mean use of the devices of the lease.
         device_bytes: most memory in use on its devices, together.
         readings: number of readings that the point consists of.
+        waiting: mean number of runnable threads that waited for a core.
+        throttled: mean part of the time in which a CPU limit held the processes.
     """
 
     cores: float | None = None
@@ -82,6 +111,8 @@ class UtilizationPoint:
     device_percent: float | None = None
     device_bytes: int | None = None
     readings: int = 0
+    waiting: float | None = None
+    throttled: float | None = None
 
 
 NOTHING: Final = UtilizationPoint()
@@ -153,6 +184,8 @@ def merged(first: UtilizationPoint, second: UtilizationPoint) -> UtilizationPoin
         device_percent=_mean(both, lambda point: point.device_percent),
         device_bytes=_most([point.device_bytes for point in both]),
         readings=first.readings + second.readings,
+        waiting=_mean(both, lambda point: point.waiting),
+        throttled=_mean(both, lambda point: point.throttled),
     )
 
 
@@ -177,4 +210,24 @@ class AttemptUtilization:
     request_id: str
     epoch: int
     granted_at: float
+    series: UtilizationSeries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldDevices:
+    """Devices that a request held, and what was measured of their use.
+
+    Attributes:
+        models: of the devices, one for each; empty for a device that the pool no longer has.
+        simulated: whether all of them are simulated, so that their use cannot be measured.
+        granted_at: seconds since the epoch.
+        released_at: None while they are held.
+    """
+
+    owner: str
+    group: str
+    models: tuple[str, ...]
+    simulated: bool
+    granted_at: float
+    released_at: float | None
     series: UtilizationSeries

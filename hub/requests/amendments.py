@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..admission.policy import admit
@@ -120,7 +120,7 @@ class TimeExtensions:
         if added and record.state in MAY_RUN - {State.STOPPING}:
             self._check_length(record, added, now)
             if record.devices:
-                snapshot = c.store.snapshot(now)
+                snapshot = replace(c.store.snapshot(now), learned_order=c.learned_order)
                 self._check_queue(record, snapshot, now)
                 self._check_holds(record, added, snapshot, now)
             self._extend_in_engine(record, added)

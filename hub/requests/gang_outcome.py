@@ -69,20 +69,21 @@ def member_message(member: GangMember, message: str) -> str:
     return f"{_capital(member.name)} failed: {message}"
 
 
-def lost_end(cause: Cause | None, exit_status: int | None, tail: str) -> MemberEnd:
+def lost_end(cause: Cause | None, exit_status: int | None, tail: str, why: str = "") -> MemberEnd:
     """Return the end of a member whose runner reported none.
 
     Args:
         cause: the cause, if the engine knows it.
         exit_status: of the runner, if the engine saw it end.
         tail: the end of its log.
+        why: why it was lost, as a sentence, if the engine knows it.
     """
     if cause is not None:
         return MemberEnd(code=str(cause.code), message=cause.message, details=cause.details or tail)
     how = "" if exit_status is None else f" (exit status {exit_status} of its runner)"
     return MemberEnd(
         code=str(CauseCode.LOST),
-        message=f"its processes disappeared and reported no result{how}",
+        message=why or f"its processes disappeared and reported no result{how}",
         details=tail,
     )
 

@@ -11,7 +11,9 @@ from ..admission.gangs import gang_fields
 from ..admission.quotes import Quotes
 from ..admission.request_factory import AcceptedJob, RequestFactory
 from ..errors import Forbidden, NotFound
-from ..groups.membership import viewer_of
+from ..forecasts.advice import run_time_sentence, suggested_limit
+from ..forecasts.costs import expected_cost
+from ..groups.membership import Membership, viewer_of
 from ..interfaces.files import Files
 from ..programs.service import Programs
 from ..records.identity import Identity
@@ -19,8 +21,10 @@ from ..records.requests import NewRequest, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, NotebookIn, QuoteIn, RequestOut
-from ..schemas.programs.bodies import DryRunOut
+from ..schemas.calendar import CostOut
+from ..schemas.programs.bodies import DryRunOut, RunTimeOut
 from ..secrets.vault import SecretVault
+from ..usage.budgets import BudgetQueries
 from . import outputs
 from .access import RequestAccess
 from .dependencies import DependencyCheck
@@ -128,9 +132,45 @@ class JobService:
             seconds=request.seconds,
             device_seconds=float(request.devices * request.seconds),
             sentence=quote.sentence,
+            starts_now=quote.starts_now,
             expected_at=quote.expected_at,
             needs_approval=charge is not None and charge.needs_approval,
             device_seconds_left=standing,
+            run_time=self._run_time(request),
+            cost=self._cost(who, request),
+        )
+
+    def run_time(self, who: Identity, body: JobIn) -> RunTimeOut | None:
+        """Return the predicted run time of a job; None as long as nothing is predicted.
+
+        Raises:
+            Refused: the job is not admitted.
+        """
+        return self._run_time(self._accepted(who, body)[1])
+
+    def _cost(self, who: Identity, request: NewRequest) -> CostOut | None:
+        c = self.context
+        budgets = BudgetQueries(c.store, c.clock, Membership.of(c))
+        return expected_cost(
+            request.devices,
+            request.seconds,
+            c.run_times.forecast(request, c.clock()),
+            budgets.budgets(who, request.group, groups_of=[request.group]),
+        )
+
+    def _run_time(self, request: NewRequest) -> RunTimeOut | None:
+        c = self.context
+        found = c.run_times.forecast(request, c.clock())
+        if found is None:
+            return None
+        return RunTimeOut(
+            seconds=found.seconds,
+            low=found.low,
+            high=found.high,
+            basis=found.basis,
+            runs=found.runs,
+            suggested_seconds=suggested_limit(found),
+            sentence=run_time_sentence(found, request.seconds),
         )
 
     def _accepted(self, who: Identity, body: JobIn) -> tuple[AcceptedJob, NewRequest]:

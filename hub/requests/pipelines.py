@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ..forecasts.pipeline_end import ExpectedEnds
 from ..groups.membership import viewer_of
 from ..interfaces.store import Store
 from ..messages.requests import work_title
@@ -27,12 +28,16 @@ class PipelineQueries:
     """Finds the jobs that are connected with a job by dependencies and resumptions."""
 
     context: Context
+    _ends: ExpectedEnds = field(default_factory=ExpectedEnds)
 
-    def of(self, who: Identity | None, request_id: str) -> PipelineOut:
+    def of(self, who: Identity | None, request_id: str, *, with_end: bool = True) -> PipelineOut:
         """Return the pipeline of a job, as far as the caller may see it; without jobs if it is
         connected with none.
 
         Jobs of another owner that wait for one of these are found until they are released.
+
+        Args:
+            with_end: also tell when it is expected to have ended, which takes a while.
 
         Raises:
             NotFound: there is no such request, or the caller may not see it.
@@ -48,7 +53,13 @@ class PipelineQueries:
         if all(link.kind == "resumes" for link in links):
             return _NONE
         jobs = sorted(walk.found.values(), key=lambda job: (job.submitted_at, job.id))
-        return PipelineOut(jobs=[_job_out(job) for job in jobs], links=links, cut=walk.cut)
+        untold = walk.cut or not with_end
+        return PipelineOut(
+            jobs=[_job_out(job) for job in jobs],
+            links=links,
+            cut=walk.cut,
+            expected_end=None if untold else self._ends.of(self.context, walk.found, links),
+        )
 
 
 @dataclass(slots=True)

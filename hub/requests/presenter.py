@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..forecasts.advice import remaining_out
 from ..interfaces.clock import Clock
+from ..interfaces.run_times import RunTimes
 from ..interfaces.store import Store
 from ..records.identity import Viewer
 from ..records.requests import RequestRecord
@@ -16,6 +18,7 @@ from ..scheduling.model.plan import Wait
 from ..scheduling.model.snapshot import Mark
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import RequestOut
+from ..schemas.requests import RemainingOut
 from . import serializers
 
 
@@ -26,6 +29,7 @@ class RequestPresenter:
     store: Store
     plan_cache: PlanCache
     progress: ProgressCache
+    run_times: RunTimes
     clock: Clock
     claim_seconds: float
 
@@ -35,6 +39,7 @@ class RequestPresenter:
             store=context.store,
             plan_cache=context.plan_cache,
             progress=context.progress,
+            run_times=context.run_times,
             clock=context.clock,
             claim_seconds=context.claim_seconds,
         )
@@ -64,6 +69,7 @@ class RequestPresenter:
                 devices=devices,
                 wait=self._wait_of(record),
                 progress=self.progress.of(record),
+                remaining=self._remaining(record, now),
                 utilization=used.get(record.lease.id) if record.lease is not None else None,
                 device_seconds=charged.get(record.id, 0.0) + _open_seconds(record, now),
                 claim_by=claim_by(record, self.claim_seconds),
@@ -75,6 +81,7 @@ class RequestPresenter:
         """Return the bodies of a long list, with one further query."""
         leased = any(record.lease is not None for record in records)
         devices = {each.id: each for each in self.store.devices()} if leased else {}
+        now = self.clock()
         return [
             serializers.brief_out(
                 record,
@@ -82,10 +89,15 @@ class RequestPresenter:
                 devices=devices,
                 wait=self._wait_of(record),
                 progress=self.progress.of(record),
+                remaining=self._remaining(record, now),
                 claim_by=claim_by(record, self.claim_seconds),
             )
             for record in records
         ]
+
+    def _remaining(self, record: RequestRecord, now: float) -> RemainingOut | None:
+        found = self.run_times.remaining(record, now)
+        return None if found is None else remaining_out(found)
 
     def _wait_of(self, record: RequestRecord) -> Wait | None:
         if record.state is State.STARTING:

@@ -13,13 +13,14 @@ from typing import TypedDict
 from ..admission.job_fields import view_fields
 from ..interfaces.files import OutputFiles
 from ..inventory.pool import device_out
+from ..messages import job_signs
 from ..messages.requests import session_name, work_title
 from ..messages.wait_reasons import position_sentence, wait_reason, wait_sentence
 from ..records.events import EventRecord
 from ..records.gangs import GangMember, JobGang
 from ..records.identity import Viewer
 from ..records.json_value import plain
-from ..records.leases import LeaseRecord
+from ..records.leases import JobSign, LeaseRecord
 from ..records.requests import CauseCode, RequestRecord
 from ..records.utilization import AttemptUtilization, UtilizationSummary
 from ..scheduling.model.plan import Wait
@@ -31,6 +32,7 @@ from ..schemas import (
     FileOut,
     FilesOut,
     GangMemberOut,
+    JobSignOut,
     LeaseOut,
     ProgressOut,
     QueueEntryOut,
@@ -40,6 +42,7 @@ from ..schemas import (
     UtilizationSeriesOut,
     WaitOut,
 )
+from ..schemas.requests import RemainingOut
 from .notices import warning_out
 
 _LONGEST_TITLE = 120
@@ -60,6 +63,7 @@ def request_out(
     devices: Mapping[str, Device],
     wait: Wait | None,
     progress: ProgressOut | None,
+    remaining: RemainingOut | None = None,
     utilization: UtilizationSummary | None = None,
     device_seconds: float,
     claim_by: float | None = None,
@@ -89,12 +93,26 @@ def request_out(
         cause=_cause_out(record),
         lease=lease_out(record, lease, devices, viewer) if lease else None,
         progress=progress,
+        remaining=remaining,
         utilization=UtilizationOut(**asdict(utilization)) if utilization else None,
         device_seconds=round(device_seconds, 3),
         ended=record.state in TERMINAL,
         claim=record.unclaimed,
         claim_by=claim_by,
         warning=warning_out(record, drain, now=now),
+        signs=[sign_out(sign) for sign in lease.signs] if lease else [],
+    )
+
+
+def sign_out(sign: JobSign) -> JobSignOut:
+    return JobSignOut(
+        kind=sign.kind.value,
+        title=job_signs.TITLES[sign.kind],
+        message=job_signs.sentence(sign),
+        suggestion=job_signs.SUGGESTIONS[sign.kind],
+        since=sign.since,
+        ended_at=sign.ended_at,
+        figures=dict(plain(sign.figures)),
     )
 
 
@@ -105,6 +123,7 @@ def brief_out(
     wait: Wait | None,
     devices: Mapping[str, Device],
     progress: ProgressOut | None,
+    remaining: RemainingOut | None = None,
     claim_by: float | None = None,
 ) -> RequestOut:
     """Return the body of a request in a long list."""
@@ -131,6 +150,7 @@ def brief_out(
         cause=_cause_out(record),
         lease=lease_out(record, lease, devices, viewer) if lease else None,
         progress=progress,
+        remaining=remaining,
         ended=record.state in TERMINAL,
         claim=record.unclaimed,
         claim_by=claim_by,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
+from ..attempts.compilations import read_compilations
 from ..attempts.notebook_format import is_marimo, read_notebook
 from ..attempts.reports import ReportedSeries, joined, last_reports, read_reports, thinned
 from ..attempts.spec import REPORTS
@@ -31,14 +33,25 @@ from ..records.requests import NewRequest, RequestRecord, SweepOrder
 from ..runtime.context import Context
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import JobIn
-from ..schemas.sweeps import MOST_PARALLEL, ReportOut, ReportsOut, SweepIn, TrialOut, TrialsOut
+from ..schemas.sweeps import (
+    MOST_PARALLEL,
+    AcceleratedFunctionOut,
+    ReportOut,
+    ReportsOut,
+    SharingOut,
+    SweepIn,
+    TrialOut,
+    TrialsOut,
+)
 from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.plots.trial_plots import logarithmic_parameters
 from ..sweeps.space import Pruner, SearchSpace, Space
 from ..sweeps.space_syntax import space_from_json
+from ..sweeps.stage_description import no_sharing
 from ..sweeps.trials import Scalar, Trial
 from .access import RequestAccess
-from .outputs import kept_folders, resumed_job
+from .outputs import kept_folders, resumed_job, submitted
+from .sweep_analysis.process import AnalysingProcess
 from .trial_cache import TrialCache
 
 _WAITING, _NOT_RUN = "waiting", "not_run"
@@ -154,6 +167,7 @@ class TrialService:
 
     context: Context
     cache: TrialCache = field(default_factory=TrialCache)
+    process: AnalysingProcess = field(default_factory=AnalysingProcess)
 
     def trials(self, who: Identity | None, request_id: str) -> TrialsOut:
         """Return all trials of a sweep with their newest state; None as the caller is the service.
@@ -161,12 +175,7 @@ class TrialService:
         Raises:
             NotFound: it is no sweep, or the caller cannot see it.
         """
-        record = RequestAccess(self.context.store).visible(who, request_id)
-        order = None if record.job is None else record.job.sweep
-        if order is None:
-            raise NotFound(
-                f"{record.id} is no sweep.", accepted="A job that `carrel sweep` has submitted."
-            )
+        record, order = self._sweep(who, request_id)
         found, stopped = self._records(record)
         not_run = _NOT_RUN if record.state in TERMINAL else _WAITING
         live = record.state in _LIVE
@@ -199,6 +208,33 @@ class TrialService:
             best=best,
             note=_note(trials, order, space, found),
         )
+
+    def sharing(self, who: Identity | None, request_id: str) -> SharingOut:
+        """Return what the trials of a sweep share, by the analysis of its notebook.
+
+        Raises:
+            NotFound: it is no sweep, the caller cannot see it, or its files were deleted.
+            TooLarge: the analysis takes too long.
+            Unavailable: too many notebooks are being analysed.
+        """
+        record, order = self._sweep(who, request_id)
+        assert record.job is not None
+        name = record.job.notebook_name
+        text = submitted(self.context.files, record).decode()
+        if not order.share:
+            return no_sharing(read_sweep_notebook(name, text), order.trials)
+        make = partial(self.process.sharing, name, text, order.space)
+        return self.cache.sharing(record.id, make)
+
+    def _sweep(self, who: Identity | None, request_id: str) -> tuple[RequestRecord, SweepOrder]:
+        """Return a sweep that the caller may see. Raises NotFound."""
+        record = RequestAccess(self.context.store).visible(who, request_id)
+        order = None if record.job is None else record.job.sweep
+        if order is None:
+            raise NotFound(
+                f"{record.id} is no sweep.", accepted="A job that `carrel sweep` has submitted."
+            )
+        return record, order
 
     def _records(self, record: RequestRecord) -> tuple[Mapping[int, TrialRecord], frozenset[int]]:
         """Return what has become of the trials, and the numbers of the stopped ones."""
@@ -238,7 +274,19 @@ class TrialService:
         """
         record = RequestAccess(self.context.store).visible(who, request_id)
         found = self.series(record, trial)
-        return ReportsOut(reports=[_report_out(*each, points) for each in found.items()])
+        return ReportsOut(
+            reports=[_report_out(*each, points) for each in found.items()],
+            compilations=[] if trial else self.compilations(record),
+        )
+
+    def compilations(self, record: RequestRecord) -> list[AcceleratedFunctionOut]:
+        """Return the functions that the newest attempt has accelerated."""
+        folders = islice(kept_folders(self.context.files, record), 1)
+        return [
+            AcceleratedFunctionOut.model_validate(asdict(each))
+            for folder in folders
+            for each in read_compilations(folder)
+        ]
 
     def series(self, record: RequestRecord, trial: int = 0) -> Mapping[str, ReportedSeries]:
         """Return all values that a job has reported by name, or one trial of a sweep."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from ..attempts.trials import TrialLines, TrialRecord, read_on
+from ..schemas.sweeps import SharingOut
 from ..sweeps.trials import Trial
 
 K = TypeVar("K")
@@ -24,6 +25,7 @@ class TrialCache:
         self._lock = threading.Lock()
         self._lines: OrderedDict[Path, TrialLines] = OrderedDict()
         self._planned: OrderedDict[str, tuple[Trial, ...]] = OrderedDict()
+        self._sharing: OrderedDict[str, SharingOut] = OrderedDict()
 
     def records(self, folder: Path, name: str) -> Mapping[int, TrialRecord]:
         """Return what ``read_trials`` returns, and read only the lines since the last call."""
@@ -39,11 +41,18 @@ class TrialCache:
 
     def planned(self, request_id: str, make: Callable[[], tuple[Trial, ...]]) -> tuple[Trial, ...]:
         """Return the trials of a sweep, whose space never changes."""
+        return self._made(self._planned, request_id, make)
+
+    def sharing(self, request_id: str, make: Callable[[], SharingOut]) -> SharingOut:
+        """Return what trials of a sweep share, whose notebook never changes."""
+        return self._made(self._sharing, request_id, make)
+
+    def _made(self, known: OrderedDict[str, V], request_id: str, make: Callable[[], V]) -> V:
         with self._lock:
-            known = self._planned.get(request_id)
-        found = make() if known is None else known
+            value = known.get(request_id)
+        found = make() if value is None else value
         with self._lock:
-            _remember(self._planned, request_id, found)
+            _remember(known, request_id, found)
         return found
 
 

@@ -8,9 +8,12 @@ from ..interfaces.backend import Backend
 from ..interfaces.clock import Clock
 from ..interfaces.files import Files
 from ..interfaces.jupyterhub import JupyterHub
+from ..interfaces.run_times import NoRunTimes, RunTimes
 from ..interfaces.secrets import ValueCipher
 from ..interfaces.store import Store
 from ..provenance.signature import SigningKey
+from ..scheduling.model.learned_order import LearnedOrder
+from .device_evidence import DeviceEvidence
 from .kernel_reports import KernelReports
 from .notifier import ChangeNotifier
 from .pending_server_starts import PendingServerStarts
@@ -29,6 +32,7 @@ class Context:
         grace_seconds: how long a request may continue after a preemption notice.
         cipher: encrypts values of secrets for the store.
         signing_key: signs receipts and heads of logs in the name of this site.
+        learned_order: discounts sizes in the queue order; None: none does.
     """
 
     store: Store
@@ -41,9 +45,12 @@ class Context:
     grace_seconds: float
     signing_key: SigningKey
     cipher: ValueCipher
+    run_times: RunTimes = field(default_factory=NoRunTimes)
+    learned_order: LearnedOrder | None = None
     notifier: ChangeNotifier = field(default_factory=ChangeNotifier)
     plan_cache: PlanCache = field(default_factory=PlanCache)
     spawner_listeners: SpawnerListeners = field(default_factory=SpawnerListeners)
     pending_server_starts: PendingServerStarts = field(default_factory=PendingServerStarts)
     kernel_reports: KernelReports = field(default_factory=KernelReports)
     prefixes: PrefixOffers = field(default_factory=PrefixOffers)
+    device_evidence: DeviceEvidence = field(default_factory=DeviceEvidence)

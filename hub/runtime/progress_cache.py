@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from ..interfaces.store import Store
 from ..records.events import EventRecord
@@ -12,8 +13,10 @@ from ..records.json_value import Json
 from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..schemas import ProgressOut, StepOut
+from .cell_progress import CellProgress, cells_after
 
-_MAX_REQUESTS = 2000
+MAX_REQUESTS = 2000
+"""Number of requests that are kept beside those that run."""
 _PAGE = 1000
 _LONGEST_TEXT = 200
 PROGRESS_KINDS = frozenset(
@@ -31,21 +34,39 @@ PROGRESS_KINDS = frozenset(
 """The kinds of events that progress is computed from; the output of cells is not read."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a request up to an event."""
+
+    last: int = 0
+    progress: ProgressOut | None = None
+    cells: CellProgress | None = None
+
+    def after(self, event: EventRecord) -> _Known:
+        return _Known(
+            event.id, progress_after(self.progress, event), cells_after(self.cells, event)
+        )
+
+
 class ProgressCache:
     """A bounded cache; after a restart, progress is computed from the stored events again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: OrderedDict[str, tuple[int, ProgressOut | None]] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._most = MAX_REQUESTS
         self._lock = threading.Lock()
+
+    def reserve(self, running: int) -> None:
+        """Keep so many running requests, too: all of them are looked up again and again."""
+        self._most = MAX_REQUESTS + running
 
     def add(self, event: EventRecord) -> None:
         """Update the cached progress of a request with a new event; ``of`` reads uncached ones."""
         with self._lock:
-            if event.request_id in self._known:
-                last, progress = self._known[event.request_id]
-                if event.id > last:
-                    self._known[event.request_id] = (event.id, progress_after(progress, event))
+            known = self._known.get(event.request_id)
+            if known is not None and event.id > known.last:
+                self._known[event.request_id] = known.after(event)
 
     def requeued(self, request_id: str) -> None:
         """Drop the progress of a requeued request, whose ``state`` event bypasses ``add``."""
@@ -54,24 +75,31 @@ class ProgressCache:
 
     def of(self, record: RequestRecord) -> ProgressOut | None:
         """Return the progress of a job; None for sessions and before the first event."""
+        return self._of(record).progress
+
+    def cells_of(self, record: RequestRecord) -> CellProgress | None:
+        """Return the cells of the newest attempt of a notebook job; None for anything else."""
+        return self._of(record).cells
+
+    def _of(self, record: RequestRecord) -> _Known:
         if record.kind is Kind.SESSION or record.lease is None:
-            return None
+            return _Known()
         with self._lock:
             if record.id not in self._known:
                 self._known[record.id] = self._read(record.id)
-                while len(self._known) > _MAX_REQUESTS:
+                while len(self._known) > self._most:
                     self._known.popitem(last=False)
             self._known.move_to_end(record.id)
-            return self._known[record.id][1]
+            return self._known[record.id]
 
-    def _read(self, request_id: str) -> tuple[int, ProgressOut | None]:
-        last, progress = 0, None
+    def _read(self, request_id: str) -> _Known:
+        known = _Known()
         while events := self._store.events(
-            request_id, after=last, limit=_PAGE, kinds=PROGRESS_KINDS
+            request_id, after=known.last, limit=_PAGE, kinds=PROGRESS_KINDS
         ):
             for event in events:
-                last, progress = event.id, progress_after(progress, event)
-        return last, progress
+                known = known.after(event)
+        return known
 
 
 def progress_after(before: ProgressOut | None, event: EventRecord) -> ProgressOut | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..errors import Unavailable
 from ..interfaces.images import ImageSource
+from ..interfaces.run_times import NoRunTimes, RunTimes
 from ..interfaces.store import Store
 from ..scheduling.cycle.elastic_gangs import within_headroom
+from ..scheduling.model.learned_order import LearnedOrder
 from ..scheduling.model.snapshot import Allocation, PendingRequest, Snapshot, open_nodes
 from .context import Context
 
@@ -23,20 +25,43 @@ class SnapshotReader:
 
     Attributes:
         grace: the grace period of preemptions in seconds, as in ``Snapshot``.
+        learned_order: as in ``Snapshot``.
+        run_times: revises what is expected of running jobs.
     """
 
     store: Store
     source: ImageSource
     grace: float
+    run_times: RunTimes = field(default_factory=NoRunTimes)
+    learned_order: LearnedOrder | None = None
 
     @classmethod
     def of(cls, context: Context) -> SnapshotReader:
-        return cls(context.store, context.backend, context.grace_seconds)
+        return cls(
+            context.store,
+            context.backend,
+            context.grace_seconds,
+            run_times=context.run_times,
+            learned_order=context.learned_order,
+        )
 
     def snapshot(self, now: float) -> Snapshot:
         """Read everything that a scheduling decision at ``now`` depends on."""
-        snapshot = within_headroom(self._placed(self.store.snapshot(now)))
-        return replace(snapshot, grace=self.grace)
+        snapshot = within_headroom(self._placed(self._revised(self.store.snapshot(now))))
+        return replace(snapshot, grace=self.grace, learned_order=self.learned_order)
+
+    def _revised(self, snapshot: Snapshot) -> Snapshot:
+        """Set the expected run times of running jobs that their finished cells tell better."""
+        revised = self.run_times.revised_seconds()
+        if not revised:
+            return snapshot
+        allocations = tuple(
+            replace(each, expected=min(revised[key], each.until - each.since))
+            if (key := (each.request_id, each.since)) in revised
+            else each
+            for each in snapshot.allocations
+        )
+        return replace(snapshot, allocations=allocations)
 
     def _placed(self, snapshot: Snapshot) -> Snapshot:
         """Set the nodes of all requests whose image is missing on some node."""

@@ -35,6 +35,38 @@ class BudgetOut(Out):
     warning: str = ""
 
 
+class BudgetLeftOut(Out):
+    """What a job would leave of a budget, in device-seconds; negative where it is not enough.
+
+    ``left`` is what running requests leave if they use their whole time limits, ``likely_left`` the
+    same after the likely charge of the job, ``least_left`` after the most that it can be charged.
+    """
+
+    group: str
+    period: Literal["week", "term"]
+    left: float
+    likely_left: float
+    least_left: float
+
+
+class CostOut(Out):
+    """The predicted charge of one attempt of a job, in device-seconds; advice only.
+
+    ``device_seconds`` is typical, and 9 of 10 such jobs are charged between ``low`` and ``high``;
+    ``most`` is the charge for the whole time limit. Where nothing is ``known``, they are 0 and
+    ``most``.
+    """
+
+    device_seconds: float
+    low: float
+    high: float
+    most: float
+    known: bool
+    budgets: list[BudgetLeftOut] = []
+    """The budgets that bind the job."""
+    sentence: str
+
+
 class TermIn(In):
     """Body of ``PUT /api/v1/terms/{name}``; the first and the last day belong to the term."""
 
@@ -88,3 +120,62 @@ class ReservationOut(Out):
 
 class ReservationsOut(Out):
     reservations: list[ReservationOut]
+
+
+class DueWorkOut(Out):
+    """The work of a class for one due date, and how it is known."""
+
+    course: str
+    assignment: str
+    due: float
+    students: int
+    device_hours: float
+    source: str
+
+
+class DemandDayOut(Out):
+    """One day (UTC); ``device_hours`` by course, ``reserved`` devices by group."""
+
+    day: str
+    device_hours: dict[str, float]
+    reserved: dict[str, int]
+    needed: int
+    """Devices of all courses and reservations together."""
+
+
+class DemandClashOut(Out):
+    """A day on which more devices are needed than the pool has; ``parts`` by course and group."""
+
+    day: str
+    needed: int
+    pool: int
+    parts: dict[str, int]
+
+
+class ProposedReservationOut(Out):
+    """A reservation before a due date; ``reservation`` is null if no device is free for it.
+
+    ``wanted`` devices would be needed.
+    """
+
+    course: str
+    assignment: str
+    due: float
+    wanted: int
+    reservation: ReservationIn | None
+
+
+class SemesterPlanOut(Out):
+    """The demand of the courses for devices up to the end of a term."""
+
+    since: float
+    until: float
+    term: str = ""
+    """Empty for the next 120 days, without a term."""
+    pool: int
+    works: list[DueWorkOut]
+    days: list[DemandDayOut]
+    clashes: list[DemandClashOut]
+    proposals: list[ProposedReservationOut]
+    notes: list[str] = []
+    """What is assumed, and which due dates are not planned."""

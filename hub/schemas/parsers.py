@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from math import isfinite
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -136,6 +136,26 @@ def day(text: str) -> float:
             f"Invalid date: {text[:40]!r}.", accepted="Give a date such as 2026-10-01."
         )
     return found.timestamp()
+
+
+def month(text: str) -> tuple[float, float]:
+    """Return the start of a month (``2026-10``) and of the next one, in UTC.
+
+    Raises:
+        InvalidInput: there is no such month.
+    """
+    try:
+        found = datetime.strptime(text.strip(), "%Y-%m").replace(tzinfo=UTC)
+        following = (found + timedelta(days=31)).replace(day=1)
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"Invalid month: {text[:40]!r}.", accepted="Give a month such as 2026-10."
+        ) from None
+    if not 0 <= found.timestamp() < following.timestamp() <= LATEST:
+        raise InvalidInput(
+            f"Invalid month: {text[:40]!r}.", accepted="Give a month from 1970-01 on."
+        )
+    return found.timestamp(), following.timestamp()
 
 
 def devices(text: str, *, least: int = 0) -> int:

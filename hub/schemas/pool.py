@@ -20,7 +20,8 @@ class DeviceOut(Out):
 
     On ``draining`` and ``quarantined`` devices nothing new starts, even if ``state`` shows that the
     device is in use. ``drain_until`` is when remaining requests on it are stopped. ``driver`` is
-    the plug-in that lists it.
+    the plug-in that lists it. ``evidence`` says what the last runs on it tell about it, to
+    administrators only.
     """
 
     id: str
@@ -33,6 +34,7 @@ class DeviceOut(Out):
     files: list[DeviceFileOut] = []
     state: Literal["free", "yours", "taken", "busy", "sick", "gone", "draining"]
     why: str = ""
+    evidence: str = ""
     draining: bool = False
     drain_until: float | None = None
     quarantined: bool = False

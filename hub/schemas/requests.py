@@ -109,6 +109,26 @@ class ProgressOut(Out):
     step: StepOut | None = None
 
 
+class RemainingOut(Out):
+    """The predicted remaining run time of a running job, in seconds; advice only."""
+
+    seconds: float
+    """The typical one; what is left of the time limit if nothing is known."""
+    low: float
+    high: float
+    """9 of 10 such jobs have between `low` and `high` left."""
+    by_cells: bool = False
+    """Whether it is predicted from the times of cells, and not only from whole run times."""
+    by_trials: bool = False
+    """Whether it is predicted from the trials of a sweep that have ended, which `runs` counts."""
+    basis: str | None = None
+    """The most alike earlier jobs, as for run times; null if it is predicted from cells or trials,
+    or unknown."""
+    runs: int = 0
+    """The number of earlier jobs that were used; 0: it is unknown, or no cell is left."""
+    sentence: str
+
+
 class FileOut(Out):
     """A file that a job wrote to ``$CARREL_OUTPUT_DIR``; ``name`` may contain folders."""
 
@@ -164,6 +184,21 @@ class ResultOut(Out):
     """`report.NAME`, `best.NAME`, `trial` or `id`."""
     source: str = ""
     """The job that gave the value, which is `job` or one that resumes it; empty until then."""
+
+
+class JobSignOut(Out):
+    """A sign that something may be wrong with a job; it stops nothing."""
+
+    kind: str
+    """Such as `loss-not-finite`, `memory-growth` or `devices-idle`."""
+    title: str
+    message: str
+    """What was measured, as a sentence."""
+    suggestion: str
+    since: float
+    ended_at: float | None = None
+    """When it was no longer found; null while it lasts."""
+    figures: dict[str, JsonValue] = {}
 
 
 class RequestOut(Out):
@@ -233,6 +268,8 @@ class RequestOut(Out):
     cause: CauseOut | None = None
     lease: LeaseOut | None = None
     progress: ProgressOut | None = None
+    remaining: RemainingOut | None = None
+    """Of a running job; null while the service loads its history."""
     utilization: UtilizationOut | None = None
     """What its newest attempt has used so far; null in lists, and before it was measured."""
     device_seconds: float = 0.0
@@ -243,6 +280,8 @@ class RequestOut(Out):
     """For held devices: the end of the claim window."""
     warning: WarningOut | None = None
     """The reason and time of an announced stop; of several reasons the one that acts first."""
+    signs: list[JobSignOut] = []
+    """What may be wrong with its newest attempt, with the evidence; empty in lists."""
 
 
 class PipelineJobOut(Out):
@@ -264,6 +303,19 @@ class PipelineLinkOut(Out):
     """`then` waits until `first` has succeeded, or has ended; or `then` resumes `first`."""
 
 
+class ExpectedEndOut(Out):
+    """When all jobs of a pipeline that have not ended are expected to have ended; advice only.
+
+    It is computed on the present queue, with the predicted run time of each job. ``unknown`` is the
+    number of jobs without one: they count with their time limits.
+    """
+
+    at: float
+    earliest: float
+    latest: float
+    unknown: int = 0
+
+
 class PipelineOut(Out):
     """The jobs that a job waits for and those that wait for it, over all steps."""
 
@@ -272,6 +324,8 @@ class PipelineOut(Out):
     links: list[PipelineLinkOut]
     cut: bool = False
     """Whether there are more jobs than these, which are the nearest ones."""
+    expected_end: ExpectedEndOut | None = None
+    """Null once all jobs have ended, and if one waits for a job that has failed."""
 
 
 class EventOut(Out):

@@ -66,9 +66,12 @@ class ScheduleOut(Out):
     """
 
     id: str
+    owner: str = ""
     group: str
+    course: str = ""
+    """The course whose rehearsals it starts; empty for a schedule of jobs."""
     what: str
-    """The notebook or the command."""
+    """The notebook or the command, or what is rehearsed."""
     devices: int
     cron: str
     zone: str
@@ -78,8 +81,11 @@ class ScheduleOut(Out):
     created_at: float
     next_at: float | None = None
     """Null while it is paused."""
+    upcoming: list[float] = []
+    """The next times, at most five; the first one is `next_at`."""
     last_due: float | None = None
     last_request: str = ""
+    """The last job, or the last rehearsal."""
     last_error: str = ""
     missed: int = 0
 

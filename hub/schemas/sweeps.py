@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import textwrap
+from collections.abc import Iterator
+from typing import Annotated, Final
 
 from pydantic import Field, JsonValue
 
@@ -10,6 +12,8 @@ from .base import In, Out
 
 MOST_PARALLEL = 64
 """Trials of one sweep that run at a time."""
+_WIDTH: Final = 100
+_INDENT: Final = " " * 12
 
 
 class SweepIn(In):
@@ -64,10 +68,30 @@ class ReportOut(Out):
     most: float | None
 
 
+class CompilationObstacleOut(Out):
+    """A line that the compiler could not take, and what to write instead."""
+
+    place: str
+    source: str
+    reason: str
+    rewrite: str
+
+
+class AcceleratedFunctionOut(Out):
+    """A function that a job has given to `carrel.execution.accelerate`."""
+
+    function: str
+    place: str
+    outcome: str
+    obstacles: list[CompilationObstacleOut]
+
+
 class ReportsOut(Out):
     """What a job has reported by `carrel.report`, over its attempts."""
 
     reports: list[ReportOut]
+    compilations: list[AcceleratedFunctionOut] = []
+    """The newest attempt's functions, with the lines that keep them from being compiled."""
 
 
 class SweepOut(Out):
@@ -124,3 +148,49 @@ class TrialsOut(Out):
 
     def best_trial(self) -> TrialOut | None:
         return next((trial for trial in self.trials if trial.number == self.best), None)
+
+
+class CellSharingOut(Out):
+    """How often a code cell of a sweep runs, and why."""
+
+    number: int
+    """From 1, among the code cells."""
+    runs: int
+    """For all trials together."""
+    why: str
+    advice: str = ""
+    """What would have to change for it to run less often."""
+
+
+class SharingOut(Out):
+    """What the trials of a sweep share, by the analysis of its notebook."""
+
+    summary: str
+    """Notebook, trials and cells, as a sentence."""
+    tree: list[str]
+    """The stages and their trials, drawn line by line; empty if sharing is off."""
+    cells: list[CellSharingOut]
+    notes: list[str]
+    """What sharing saves, and what may prevent it, as sentences."""
+
+    def lines(self, width: int = _WIDTH) -> Iterator[str]:
+        """Yield the description as text; the cells are wrapped to a number of columns."""
+        yield self.summary
+        yield ""
+        if self.cells:
+            yield from self.tree
+            yield ""
+            yield "CELL  RUNS  WHY"
+        for cell in self.cells:
+            begin = f"{cell.number:>4}  {cell.runs:>4}  "
+            for text in filter(None, [cell.why, cell.advice]):
+                yield from textwrap.wrap(
+                    text, width, initial_indent=begin, subsequent_indent=_INDENT
+                )
+                begin = _INDENT
+        if self.cells:
+            yield ""
+        yield from self.notes
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())

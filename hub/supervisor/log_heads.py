@@ -86,7 +86,7 @@ def _publication(state: StateFolder, settings: Settings) -> Finding:
     if not settings.log_heads_file and not settings.log_heads_command:
         return Finding(
             subject=_SUBJECT,
-            verdict=Severity.WARNING,
+            verdict=Severity.NOTE,
             what="Heads of the log are not published: an editor of the database who has the key "
             "of the site can rewrite the log unnoticed.",
             mend="Set log_heads_file or log_heads_command in settings.json.",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from .cell_analysis import CellAnalysis, NotebookAnalysis, ParameterUse
 from .notebook_cells import SHARE_TAG, SweepNotebook
 from .stage_tree import Stage, StageTree, SweepCost, stage_tree, sweep_cost
 from .trials import Trial, value_key
+
+UNFORKED_MODULES: Final = ("polars", "tensorflow", "jax", "ray", "pyspark", "grpc")
+"""Modules after whose import a kernel is not forked, as the runner has them."""
+_DEVICE: Final = re.compile(r"^[^#\n]*\b(cuda|cupy)\b", re.MULTILINE)
+_IMPORT: Final = re.compile(
+    rf"^\s*(?:import|from)\s+({'|'.join(UNFORKED_MODULES)})\b", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +45,7 @@ class SweepExplanation:
         notebook: its name.
         cost: device-seconds with one device, by the times that the notebook records; None if it
             records none for some of its cells.
+        warnings: why the kernel perhaps cannot be forked where trials branch, as sentences.
     """
 
     notebook: str
@@ -43,6 +53,7 @@ class SweepExplanation:
     tree: StageTree
     cells: tuple[CellExplanation, ...]
     cost: SweepCost | None
+    warnings: tuple[str, ...] = ()
 
     def as_json(self) -> Mapping[str, object]:
         cost = self.cost
@@ -56,6 +67,7 @@ class SweepExplanation:
             ],
             "stages": _stage_json(self.tree.root),
             "unused_parameters": list(self.tree.unused),
+            "warnings": list(self.warnings),
             "device_seconds": cost and {"alone": cost.alone, "shared": cost.shared},
         }
 
@@ -71,7 +83,37 @@ def explain_sweep(
         tree=tree,
         cells=explain_cells(analysis, tree, trials),
         cost=_cost(notebook, tree),
+        warnings=tuple(_fork_warnings(notebook, tree)),
     )
+
+
+def _fork_warnings(notebook: SweepNotebook, tree: StageTree) -> Iterator[str]:
+    """Yield a sentence about the first cell above a branch that may use a device, and so on.
+
+    The text of a cell cannot tell for certain: the runner asks the kernel.
+    """
+    above = sorted(
+        index
+        for stage in tree.root.walk()
+        if stage.children
+        for index in range(stage.first, stage.after)
+    )
+    cells = [notebook.cells[index] for index in above]
+    for cell, found in ((cell, _DEVICE.search(cell.source)) for cell in cells):
+        if found:
+            yield (
+                f"Cell {cell.number} mentions {found[1]}. A kernel that has used a device cannot "
+                "be forked: each trial then runs all cells. Use devices below the first cell that "
+                "uses a parameter."
+            )
+            break
+    for cell, found in ((cell, _IMPORT.search(cell.source)) for cell in cells):
+        if found:
+            yield (
+                f"Cell {cell.number} imports {found[1]}, whose threads would end in a fork: each "
+                "trial runs all cells. Import it below the first cell that uses a parameter."
+            )
+            break
 
 
 def _cost(notebook: SweepNotebook, tree: StageTree) -> SweepCost | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from sqlalchemy import select
 
 from ..config.settings import Settings
 from ..config.signing_key import site_signing_key
@@ -15,8 +17,9 @@ from ..config.state_folder import StateFolder
 from ..errors import InvalidInput
 from ..proofs.verification import Head, UnprovenLine
 from ..records.audit import AuditAction, AuditEntry
-from ..store import open_store
+from ..store import SqlStore, open_store
 from ..store.sql.merkle_log.verification import LogFinding
+from ..store.sql.tables.merkle_log import log_heads
 from .log_store import SqlLogStore
 from .service import TransparencyLog, published_heads
 
@@ -54,7 +57,7 @@ def check_log(
         started: called with the number of lines; returns what is called with each advance.
 
     Raises:
-        InvalidInput: the file of heads cannot be read.
+        InvalidInput: the file of heads is missing, or cannot be read.
     """
     settings = Settings.load(state)
     key = site_signing_key(state)
@@ -69,7 +72,7 @@ def check_log(
             if len(report.findings) < MOST_FINDINGS:
                 report.findings.append(finding)
 
-        heads = _published(log, heads_file, settings, note)
+        heads = _published(log, heads_file, settings, _published_sizes(store), note)
         report.heads = len(heads)
         log.store.verify(heads, log.read_head, started(report.lines), note)
         facts = {"lines": report.lines, "published heads": report.heads, "findings": report.count}
@@ -80,21 +83,46 @@ def check_log(
     return report
 
 
+def _published_sizes(store: SqlStore) -> Sequence[int]:
+    """Return the sizes of the heads that were published, by the database.
+
+    It is read before the file of heads: the service may publish another one in between.
+    """
+    query = select(log_heads.c.size).where(log_heads.c.published_at.is_not(None))
+    return store.transactions.read(lambda c: c.scalars(query).all())
+
+
 def _published(
     log: TransparencyLog,
     chosen: Path | None,
     settings: Settings,
+    sizes: Sequence[int],
     note: Callable[[LogFinding], None],
 ) -> tuple[Head, ...]:
     path = chosen or (Path(settings.log_heads_file) if settings.log_heads_file else None)
-    if path is None or (chosen is None and not path.exists()):
+    if path is None:
         return ()
+    expected = () if chosen else sizes
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
-    try:
-        return published_heads(text, log)
-    except UnprovenLine as error:
+        what = "The published heads" if chosen else "The published heads, log_heads_file,"
+        raise InvalidInput(
+            f"{what} cannot be read: {path}: {error.strerror}.",
+            accepted="The file that the service writes, or a copy: --heads FILE.",
+        ) from error
+
+    def unread(error: UnprovenLine) -> None:
         note(LogFinding(problem=f"The published heads in {path}: {error}"))
-        return ()
+
+    heads = published_heads(text, log, unread)
+    for size in sorted({*expected} - {head.size for head in heads}):
+        note(
+            LogFinding(
+                problem=f"The head of size {size} was published, but {path} does not contain it: "
+                "its line was removed or changed, or the file is another one than before.",
+                table="log_heads",
+                row=str(size),
+            )
+        )
+    return heads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, exists, func, or_, select, update
@@ -20,8 +20,8 @@ from ..store.sql.tables.merkle_log import log_anchors, log_heads, log_leaves, lo
 from ..store.sql.transactions import Transactions
 from .recorded_head import RecordedHeadFile
 
-BATCH = 2000
-"""Lines that one transaction enters."""
+BATCH = 250
+"""Lines that one transaction enters; others wait for it to write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class SqlLogStore:
             return 0
         return self._transactions.write(lambda c: enter_lines(c, now=now, limit=BATCH))
 
-    def make_head(self, *, site: str, now: float, sign: Sign, only: Collection[str] = ()) -> bool:
+    def make_head(self, *, site: str, now: float, sign: Sign) -> bool:
         """Anchor the logs that have grown and sign a head; return whether there is a new one.
 
         The head is recorded after it is stored: after a crash in between, the log extends the
@@ -90,7 +90,7 @@ class SqlLogStore:
         with self._recorded.lock:
             last = self._recorded.read()
             made = self._transactions.write(
-                lambda c: make_head(c, site=site, now=now, sign=sign, only=only, last=last)
+                lambda c: make_head(c, site=site, now=now, sign=sign, last=last)
             )
             if made is not None:
                 self._recorded.write(made)
@@ -157,15 +157,14 @@ class SqlLogStore:
         found = self._transactions.read(lambda c: c.scalars(query).all())
         return [(ledger.name, str(each)) for each in found]
 
-    def unpublished(self, limit: int) -> tuple[tuple[int, SignedHead], ...]:
-        """Return heads that are not at the place outside, oldest first, by size."""
+    def newest_unpublished(self) -> tuple[int, SignedHead] | None:
+        """Return the newest head that is not at the place outside, with its size."""
         query = select(log_heads).where(log_heads.c.published_at.is_(None))
-        query = query.order_by(log_heads.c.size).limit(limit)
-        found = self._transactions.read(lambda c: c.execute(query).all())
-        return tuple(
-            (row.size, SignedHead(text=row.text, key=row.key, signature=row.signature))
-            for row in found
-        )
+        query = query.order_by(log_heads.c.size.desc()).limit(1)
+        row = self._transactions.read(lambda c: c.execute(query).first())
+        if row is None:
+            return None
+        return row.size, SignedHead(text=row.text, key=row.key, signature=row.signature)
 
     def note_publication(self, size: int, *, at: float | None, error: str = "") -> None:
         """Store that a head was published at ``at``, or why it was not."""

@@ -27,6 +27,9 @@ from ..records.usage import (
 )
 from ..scheduling.model.snapshot import Kind
 
+BY_DEVICE = frozenset({UsageBy.MODEL, UsageBy.OWNER_MODEL})
+"""The keys for which the charge of a lease is divided between its devices."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageInterval:
@@ -81,7 +84,7 @@ def portions(interval: UsageInterval, which: LedgerFilter, by: UsageBy) -> Itera
     start, end = interval.starts_at, interval.ends_at
     since = -inf if which.since is None else which.since
     until = inf if which.until is None else which.until
-    of_person = by in (UsageBy.OWNER, UsageBy.REQUEST)
+    of_person = by in (UsageBy.OWNER, UsageBy.OWNER_MODEL, UsageBy.REQUEST)
     edges = sorted({since, until, *(midnights(start, end) if by is UsageBy.DAY else ())})
     cuts = [start, *(edge for edge in edges if start < edge < end), end]
     parts = split(start, end, interval.device_seconds, edges) if end > start else []
@@ -93,7 +96,7 @@ def portions(interval: UsageInterval, which: LedgerFilter, by: UsageBy) -> Itera
             group=interval.group if of_person else "",
             request_id=interval.request_id if by is UsageBy.REQUEST else "",
             day=floor(first / DAY) * DAY if by is UsageBy.DAY else None,
-            model=interval.model if by is UsageBy.MODEL else "",
+            model=interval.model if by in BY_DEVICE else "",
             charged=0.0 if interval.open else amount,
             open=amount if interval.open else 0.0,
             first=first,
@@ -146,8 +149,9 @@ def waits_of_parts(window: Window, granted: Iterable[Granted]) -> list[dict[Kind
     """Return sorted wait times by kind for every part of the window in which they ended."""
     parts: list[dict[Kind, list[float]]] = [{} for _ in range(window.buckets)]
     since, width, last = window.since, window.width, window.buckets - 1
-    for kind, at, waited in granted:
-        parts[min(int((at - since) / width), last)].setdefault(kind, []).append(waited)
+    for grant in granted:
+        part = parts[min(int((grant.at - since) / width), last)]
+        part.setdefault(grant.kind, []).append(grant.waited)
     for part in parts:
         for waits_of_kind in part.values():
             waits_of_kind.sort()

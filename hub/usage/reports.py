@@ -199,11 +199,11 @@ class UsageReports:
                     healthy=healthy[number],
                     share=shares[number],
                     queued=found.queued[number],
-                    waits=[_waits_out(row) for row in waits.parts if row.bucket == number],
+                    waits=[waits_out(row) for row in waits.parts if row.bucket == number],
                 )
                 for number in range(len(leased))
             ],
-            waits=[_waits_out(row) for row in waits.whole],
+            waits=[waits_out(row) for row in waits.whole],
         )
 
 
@@ -236,7 +236,7 @@ def _day(begins: float | None) -> str:
     return "" if begins is None else f"{datetime.fromtimestamp(begins, UTC):%Y-%m-%d}"
 
 
-def _waits_out(row: WaitRow) -> WaitsOut:
+def waits_out(row: WaitRow) -> WaitsOut:
     return WaitsOut(
         kind=str(row.kind),
         count=row.count,

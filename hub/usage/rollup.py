@@ -47,7 +47,7 @@ def regrouped(
         case UsageBy.GROUP:
             return _by_group(rows, which, GroupTree(groups()))
         case UsageBy.WEEK:
-            return added_up((replace(row, day=None, week=_monday(row.first)) for row in rows), by)
+            return added_up((replace(row, day=None, week=monday(row.first)) for row in rows), by)
         case UsageBy.TERM:
             known = tuple(terms())
             return added_up(
@@ -57,7 +57,7 @@ def regrouped(
             return tuple(rows)
 
 
-def _monday(at: float) -> float:
+def monday(at: float) -> float:
     day = floor(at / DAY)
     return (day - (day + _THURSDAY) % _WEEK) * DAY
 

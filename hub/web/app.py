@@ -33,6 +33,7 @@ from ..messages import units
 from ..messages import usage as usage_messages
 from ..messages.help_pages import help_page
 from ..notifications.service import NotificationService
+from ..open_links.tickets import OpenLinks
 from ..programs.service import Programs
 from ..receipts.reruns import Reruns
 from ..receipts.service import ReceiptService
@@ -58,7 +59,10 @@ from ..supervisor.doctor_run import DoctorRun
 from ..transparency.service import TransparencyLog
 from ..usage.budgets import BudgetQueries
 from ..usage.reports import UsageReports
+from ..usage.what_if.service import WhatIfReplays
+from ..workflows.rehearsal_schedules import RehearsalSchedules
 from ..workflows.schedules import ScheduleService
+from ..workflows.semester_planner import SemesterPlanner
 from .api import admin as admin_api
 from .api import announcements as announcements_api
 from .api import calendar as calendar_api
@@ -79,6 +83,7 @@ from .api import service as service_api
 from .api import sessions as sessions_api
 from .api import usage as usage_api
 from .api import workflows as workflows_api
+from .api.open_links import routes as open_links_api
 from .api.programs import routes as programs_api
 from .dependencies import errors, visitors
 from .dependencies.bodies import BodyLimit
@@ -102,22 +107,28 @@ from .pages import account as account_pages
 from .pages import announcements as announcement_pages
 from .pages import calendar as calendar_pages
 from .pages import desk as desk_pages
+from .pages import forecasts as forecast_pages
 from .pages import login as login_pages
 from .pages import notifications as notification_pages
+from .pages import open_link as open_link_pages
 from .pages import programs as program_pages
 from .pages import secrets as secret_pages
 from .pages import sessions as session_pages
+from .pages import site_report as site_report_pages
 from .pages import usage as usage_pages
+from .pages import what_if as what_if_pages
 from .pages.admin import admin as admin_pages
 from .pages.admin import announcements as admin_announcement_pages
 from .pages.admin import calendar as admin_calendar_pages
 from .pages.admin import images as image_pages
 from .pages.admin import people as people_pages
+from .pages.admin import semester as admin_semester_pages
 from .pages.admin import system as system_pages
 from .pages.courses import assignment as assignment_pages
 from .pages.courses import courses as course_pages
 from .pages.courses import gradebook as gradebook_pages
 from .pages.courses import grading as grading_pages
+from .pages.courses import leaderboard as leaderboard_pages
 from .pages.courses import manual_grading as manual_grading_pages
 from .pages.courses import regrades as regrade_pages
 from .pages.courses import rehearsal as rehearsal_pages
@@ -131,6 +142,7 @@ from .pages.jobs import gallery as gallery_pages
 from .pages.jobs import list as job_list_pages
 from .pages.jobs import schedules as schedule_pages
 from .pages.jobs import submit as submit_pages
+from .pages.jobs import workers as worker_pages
 from .security.access import CallerAccess
 from .security.call_budgets import CallBudgets
 from .security.csrf import Csrf
@@ -144,19 +156,25 @@ _PAGES = (
     job_list_pages.router,
     schedule_pages.router,
     usage_pages.router,
+    site_report_pages.router,
+    what_if_pages.router,
+    forecast_pages.router,
     session_pages.router,
     submit_pages.router,
     gallery_pages.router,
     job_pages.router,
     comparison_pages.router,
+    worker_pages.router,
     admin_pages.router,
     people_pages.router,
+    admin_semester_pages.router,
     system_pages.router,
     admin_announcement_pages.router,
     announcement_pages.router,
     account_pages.router,
     notification_pages.router,
     program_pages.router,
+    open_link_pages.router,
     secret_pages.router,
     calendar_pages.router,
     admin_calendar_pages.router,
@@ -164,6 +182,7 @@ _PAGES = (
     grading_pages.router,
     login_pages.router,
     assignment_pages.router,
+    leaderboard_pages.router,
     course_pages.router,
     teacher_pages.router,
     release_pages.router,
@@ -183,6 +202,7 @@ _API = (
     secrets_api.router,
     usage_api.router,
     sessions_api.router,
+    open_links_api.router,
     admin_api.router,
     announcements_api.router,
     notifications_api.router,
@@ -217,6 +237,7 @@ def build_app(
     backups: Backups | None = None,
     log: TransparencyLog | None = None,
     notifications: NotificationService | None = None,
+    open_links: OpenLinks | None = None,
 ) -> FastAPI:
     """Build the web application of the service.
 
@@ -234,6 +255,7 @@ def build_app(
         backups: backups that administrators may start.
         log: the log that can be proved.
         notifications: channels of users, and test messages.
+        open_links: rules and tickets of links that open material; by default links open nothing.
     """
 
     @asynccontextmanager
@@ -279,6 +301,8 @@ def build_app(
         receipts=receipts,
         reruns=Reruns(context, receipts, courses=courses.folders.root),
         schedules=ScheduleService(context),
+        rehearsal_schedules=RehearsalSchedules(context, courses.rehearsals),
+        semester=SemesterPlanner(context, courses.class_list),
         secrets=SecretVault(context),
         secret_delivery=SecretDelivery(context),
         gallery=gallery,
@@ -296,6 +320,9 @@ def build_app(
         quotes=Quotes(context),
         budgets=budgets,
         usage=UsageReports(context.store, context.clock, budgets),
+        what_if=WhatIfReplays(
+            store=context.store, clock=context.clock, learned_order=context.learned_order
+        ),
         administration=Administration(context, accounts),
         courses=courses,
         group_choices=GroupChoiceCache(membership, clock),
@@ -324,6 +351,8 @@ def build_app(
         backups=backups,
         log=log,
         notifications=notifications,
+        open_links=open_links
+        or OpenLinks(allowed=(), signer=signer, base=settings.public_service_url),
         settings=settings,
         templates=_templates(),
         clock=clock,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -56,6 +56,10 @@ class CronTimes:
         """Return the first time after a moment; None if there is none in 50 years."""
         found = next(CronSim(self.expression, self._local(moment)), None)
         return None if found is None else found.timestamp()
+
+    def upcoming(self, first: float, count: int) -> list[float]:
+        """Return ``first``, itself a time, and those after it: ``count`` times, if there are."""
+        return [first, *islice(self._following(first), count - 1)]
 
     def newest(self, first: float, now: float) -> tuple[float, int]:
         """Return the newest time from ``first``, itself a time, until ``now``, and the number of

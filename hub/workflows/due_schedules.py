@@ -1,4 +1,4 @@
-"""Submit the jobs of due schedules through the same admission as a person's.
+"""Submit the jobs of due schedules through the same admission as a person's, and start rehearsals.
 
 A job is submitted before its schedule is updated. Its idempotency key is made of the schedule and
 the time, so that a repeated submission returns the same job; and after a crash between the two
@@ -15,7 +15,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ..errors import BackendFailed, CarrelError, Conflict, NotFound, Unavailable
+from ..errors import BackendFailed, CarrelError, Conflict, NotAMember, NotFound, Unavailable
 from ..records.identity import Identity
 from ..records.requests import RequestFilter
 from ..records.schedules import Schedule, ScheduleState
@@ -24,6 +24,7 @@ from ..runtime.context import Context
 from ..scheduling.model.states import LIVE
 from ..schemas.schedules import SCHEDULE_LABEL
 from .cron import CronTimes
+from .rehearsal_schedules import RehearsalSchedules
 from .schedules import job_of
 
 log = logging.getLogger(__name__)
@@ -44,12 +45,14 @@ class Outcome:
         request: id of the job; empty if it was refused.
         error: why it was refused; empty if it was submitted.
         missed: times before it that passed without a job.
+        pauses: why the schedule is paused at once; empty if it goes on.
     """
 
     due: float
     request: str = ""
     error: str = ""
     missed: int = 0
+    pauses: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class DueSchedules:
     """Submits what is due; called by the scheduling loop."""
 
     context: Context
+    rehearsals: RehearsalSchedules | None = None
+    """None in a service without courses."""
 
     def reconcile(self) -> None:
         """Submit the jobs of all due schedules; those that cannot be decided now stay due."""
@@ -78,8 +83,7 @@ class DueSchedules:
         try:
             user = self.context.hub.user(schedule.owner)
         except NotFound:
-            log.info("schedule %s ends: there is no user %s", schedule.id, schedule.owner)
-            self.context.store.remove_schedule(schedule.id)
+            self._without_owner(schedule, now)
             return
         who = Identity(name=schedule.owner, admin=user.admin, groups=user.groups)
         times = CronTimes.parse(schedule.cron, schedule.zone)
@@ -88,23 +92,47 @@ class DueSchedules:
             due, missed = times.newest(first, now)
             outcome = self._submit(who, schedule, due, missed)
         following = times.after(outcome.due)
-        record = partial(recorded, outcome=outcome, served=first, following=following)
+        record = partial(recorded, outcome=outcome, served=first, following=following, now=now)
         self.context.store.update_schedule(schedule.id, record)
         self.context.notifier.notify()
 
+    def _without_owner(self, schedule: Schedule, now: float) -> None:
+        """End the schedule of a removed user; that of a course waits for another teacher."""
+        if not schedule.course:
+            log.info("schedule %s ends: there is no user %s", schedule.id, schedule.owner)
+            self.context.store.remove_schedule(schedule.id)
+            return
+        why = f"There is no user {schedule.owner} any more."
+
+        def change(found: Schedule) -> Schedule:
+            # A teacher may have taken it over in the meantime.
+            return paused(found, why=why, now=now) if found.owner == schedule.owner else found
+
+        self.context.store.update_schedule(schedule.id, change)
+
     def _submit(self, who: Identity, schedule: Schedule, due: float, missed: int) -> Outcome:
         try:
-            self._check_unfinished(schedule)
-            body = job_of(self.context, schedule, key_of(schedule, due))
-            request = JobService(self.context).submit(who, body)
+            started = self._start(who, schedule, due)
         except (Unavailable, BackendFailed):
             raise
         except CarrelError as error:
-            return Outcome(due=due, error=str(error), missed=missed)
+            pauses = error.message if isinstance(error, NotAMember) else ""
+            return Outcome(due=due, error=str(error), missed=missed, pauses=pauses)
         except ValidationError:
             error_text = "Its job is not valid in this version of Carrel: create it again."
             return Outcome(due=due, error=error_text, missed=missed)
-        return Outcome(due=due, request=request.id, missed=missed)
+        return Outcome(due=due, request=started, missed=missed)
+
+    def _start(self, who: Identity, schedule: Schedule, due: float) -> str:
+        """Submit the job, or start the rehearsal, of one time; return its id."""
+        key = key_of(schedule, due)
+        if schedule.course:
+            if self.rehearsals is None:
+                raise Unavailable("This service has no courses.")
+            return self.rehearsals.start(who, schedule, key)
+        self._check_unfinished(schedule)
+        body = job_of(self.context, schedule, key)
+        return JobService(self.context).submit(who, body).id
 
     def _check_unfinished(self, schedule: Schedule) -> None:
         jobs = RequestFilter(
@@ -145,7 +173,7 @@ def key_of(schedule: Schedule, due: float) -> str:
 
 
 def recorded(
-    schedule: Schedule, *, outcome: Outcome, served: float, following: float | None
+    schedule: Schedule, *, outcome: Outcome, served: float, following: float | None, now: float
 ) -> Schedule:
     """Return the schedule with the outcome of a time.
 
@@ -153,6 +181,7 @@ def recorded(
         served: the next time for which the job was submitted: if the owner has changed or paused
             the schedule since, its new next time stays.
         following: the next time after the outcome.
+        now: when the outcome is recorded.
     """
     refusals = schedule.refusals + 1 if outcome.error else 0
     new = replace(
@@ -165,11 +194,14 @@ def recorded(
     )
     if schedule.next_at != served:
         return new
-    if refusals >= MOST_REFUSALS:
-        return replace(
-            new,
-            state=ScheduleState.PAUSED,
-            next_at=None,
-            paused_why=f"Its job was refused {refusals} times in a row.",
-        )
-    return replace(new, next_at=following)
+    why = outcome.pauses
+    if not why and refusals >= MOST_REFUSALS:
+        why = f"Its job was refused {refusals} times in a row."
+    return paused(new, why=why, now=now) if why else replace(new, next_at=following)
+
+
+def paused(schedule: Schedule, *, why: str, now: float) -> Schedule:
+    """Return the schedule as the service pauses it, of which its owner is told."""
+    return replace(
+        schedule, state=ScheduleState.PAUSED, next_at=None, paused_why=why, paused_at=now
+    )

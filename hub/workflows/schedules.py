@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from ..admission.request_factory import RequestFactory, check_text, new_id
-from ..errors import InvalidInput, NotFound, TooLarge
+from ..errors import Conflict, InvalidInput, NotFound, TooLarge
 from ..records.identity import Identity
 from ..records.schedules import Schedule, ScheduleState
 from ..requests.jobs import JobService
@@ -27,6 +27,8 @@ from .cron import CronTimes
 
 MOST_SCHEDULES: Final = 50
 """Max number of schedules of a user."""
+SHOWN_TIMES: Final = 5
+"""Next times that are shown of a schedule."""
 MAX_JOB_BYTES: Final = 8 * 1024 * 1024
 _SHOWN = frozenset(ScheduleOut.model_fields)
 _SHOWN_OF_JOB = set(ScheduledJobOut.model_fields) - {"notebook", "uploaded"}
@@ -35,7 +37,10 @@ _WHAT_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class ScheduleService:
-    """The schedules of a caller; other users neither see nor change them."""
+    """The schedules of a caller; other users neither see nor change them.
+
+    Those of a course's rehearsals belong to a teacher, and all its teachers change them.
+    """
 
     context: Context
 
@@ -70,19 +75,22 @@ class ScheduleService:
             idempotency_key=body.idempotency_key or schedule_id,
         )
         job = body.job.model_copy(update={"group": request.group})
-        return _view(c.store.add_schedule(new, _stored(job), most=MOST_SCHEDULES))
+        return schedule_out(c.store.add_schedule(new, _stored(job), most=MOST_SCHEDULES))
 
     def all(self, who: Identity) -> SchedulesOut:
         """List the caller's schedules, oldest first."""
-        return SchedulesOut(schedules=[_view(s) for s in self.context.store.schedules(who.name)])
+        found = self.context.store.schedules(who.name)
+        return SchedulesOut(schedules=[schedule_out(each) for each in found])
 
     def one(self, who: Identity, schedule_id: str) -> ScheduleOut:
         """Raises NotFound."""
-        return _view(self._own(who, schedule_id))
+        return schedule_out(self._own(who, schedule_id))
 
     def job(self, who: Identity, schedule_id: str) -> ScheduledJobOut:
-        """Return the job that a schedule submits. Raises NotFound."""
-        job = _job_of(self.context, self._own(who, schedule_id))
+        """Return the job that a schedule submits. Raises NotFound, Conflict."""
+        schedule = self._own(who, schedule_id)
+        _check_of_job(schedule)
+        job = _job_of(self.context, schedule)
         given = job.model_dump(include=_SHOWN_OF_JOB)
         name = job.notebook.name if job.notebook else ""
         return ScheduledJobOut.model_validate(
@@ -91,6 +99,8 @@ class ScheduleService:
 
     def change(self, who: Identity, schedule_id: str, body: ScheduleChangeIn) -> ScheduleOut:
         """Change the times, pause or resume; times that passed while paused are not made up for.
+
+        A teacher who resumes the rehearsals of a colleague owns the schedule from then on.
 
         Raises:
             NotFound: the caller has no such schedule.
@@ -108,10 +118,14 @@ class ScheduleService:
                 return replace(new, next_at=None)
             if new == schedule:
                 return schedule  # An active one keeps a time that is due at this moment.
-            return replace(new, next_at=times.after(now), paused_why="", refusals=0)
+            new = replace(new, next_at=times.after(now), paused_why="", paused_at=None, refusals=0)
+            if body.state and new.owner != who.name:
+                # The key of the former owner may be in use by the new one.
+                return replace(new, owner=who.name, idempotency_key=schedule.id)
+            return new
 
         self._own(who, schedule_id)
-        return _view(self.context.store.update_schedule(schedule_id, changed))
+        return schedule_out(self.context.store.update_schedule(schedule_id, changed))
 
     def remove(self, who: Identity, schedule_id: str) -> None:
         """Delete a schedule; its jobs stay. Safe to repeat, but raises NotFound then."""
@@ -123,9 +137,10 @@ class ScheduleService:
 
         Raises:
             NotFound: the caller has no such schedule.
-            Refused: the job is not admitted.
+            Refused: the job is not admitted, or it starts rehearsals.
         """
         schedule = self._own(who, schedule_id)
+        _check_of_job(schedule)
         body = body or ScheduleRunIn()
         key = f"{schedule.id}/{body.idempotency_key or new_id('n')}"
         job = job_of(self.context, schedule, key)
@@ -134,12 +149,23 @@ class ScheduleService:
 
     def _own(self, who: Identity, schedule_id: str) -> Schedule:
         schedule = self.context.store.schedule(schedule_id)
-        if schedule.owner != who.name:
+        if schedule.owner != who.name and not self._teaches(who, schedule.course):
             raise NotFound(
                 f"There is no schedule {schedule_id[:80]!r} of yours.",
                 accepted="List your schedules with: carrel schedule list",
             )
         return schedule
+
+    def _teaches(self, who: Identity, course: str) -> bool:
+        return bool(course) and (who.admin or course in self.context.store.taught_by(who.name))
+
+
+def _check_of_job(schedule: Schedule) -> None:
+    if schedule.course:
+        raise Conflict(
+            f"{schedule.id} starts rehearsals of {schedule.course}, and has no job.",
+            accepted=f"Rehearse now with: carrel course rehearse {schedule.course}",
+        )
 
 
 def job_of(context: Context, schedule: Schedule, key: str) -> JobIn:
@@ -174,6 +200,10 @@ def _what(job: JobIn) -> str:
     return text[:_WHAT_LENGTH]
 
 
-def _view(schedule: Schedule) -> ScheduleOut:
+def schedule_out(schedule: Schedule) -> ScheduleOut:
     values = {name: value for name, value in asdict(schedule).items() if name in _SHOWN}
-    return ScheduleOut.model_validate(values | {"state": str(schedule.state)})
+    upcoming = []
+    if schedule.next_at is not None:
+        times = CronTimes.parse(schedule.cron, schedule.zone)
+        upcoming = times.upcoming(schedule.next_at, SHOWN_TIMES)
+    return ScheduleOut.model_validate(values | {"state": str(schedule.state), "upcoming": upcoming})

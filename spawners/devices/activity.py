@@ -6,13 +6,17 @@ total does not fall when a process ends.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
 import psutil
 
+from ...hub.interfaces.devices import NO_SIGNALS, DeviceSignals
 from ...hub.messages.units import memory
 from ...hub.records.leases import Handle
 from ...hub.records.utilization import DeviceReading
@@ -21,6 +25,10 @@ from ...hub.scheduling.model.snapshot import Device
 from ..processes.lease_processes import handle_of
 from .environment import readable
 from .inventory import DetectedDevice
+from .simulated import SimulatedFault, fault_of
+
+MOST_THREADS: Final = 256
+"""Threads of a lease whose waits are read; others are left out, as reading them takes time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +96,58 @@ class ProcessCpuMeter:
                     del by_lease[lease_id]
 
 
+class RunDelayMeter:
+    """Sums the time that threads of leases have waited for a core, over successive readings.
+
+    The kernel counts it for each thread: the second value of ``/proc/PID/task/TID/schedstat`` is
+    its nanoseconds on a run queue (sched-stats in the kernel's documentation). What a thread waits
+    between its last reading and its end is lost. Safe to use from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: dict[str, dict[tuple[int, int], int]] = {}
+        self._total: dict[str, float] = {}
+
+    def read(self, lease_id: str, members: Iterable[psutil.Process]) -> float | None:
+        """Return the seconds of a lease since its first reading; None on a kernel without them."""
+        now: dict[tuple[int, int], int] = {}
+        for process in members:
+            now.update(_run_delays(process.pid, MOST_THREADS - len(now)))
+        if not now:
+            return None
+        with self._lock:
+            before = self._last.get(lease_id)
+            waited = 0
+            if before is not None:
+                # A new thread, or one with the number of another, counts from its start.
+                waited = sum(
+                    value - last if (last := before.get(key, 0)) <= value else value
+                    for key, value in now.items()
+                )
+            self._last[lease_id] = now
+            self._total[lease_id] = self._total.get(lease_id, 0.0) + waited / 1e9
+            return self._total[lease_id]
+
+    def forget_others(self, leases: Collection[str]) -> None:
+        """Forget all leases but these."""
+        with self._lock:
+            for by_lease in (self._last, self._total):
+                for lease_id in set(by_lease) - set(leases):
+                    del by_lease[lease_id]
+
+
+def _run_delays(pid: int, most: int) -> dict[tuple[int, int], int]:
+    """Return the nanoseconds on the run queue of at most so many threads of a process."""
+    found: dict[tuple[int, int], int] = {}
+    tasks = Path(f"/proc/{pid}/task")
+    with suppress(OSError):
+        for name in os.listdir(tasks)[: max(0, most)]:
+            with suppress(OSError, ValueError, IndexError):
+                found[pid, int(name)] = int((tasks / name / "schedstat").read_text().split()[1])
+    return found
+
+
 def device_activity(found: DetectedDevice) -> DeviceActivity:
     """Return the activity of a real device.
 
@@ -115,6 +175,22 @@ def device_readings(found: Iterable[DetectedDevice]) -> dict[str, DeviceReading]
         )
         for detected in found
     }
+
+
+def device_signals(found: Iterable[DetectedDevice]) -> dict[str, DeviceSignals]:
+    """Return the condition of each real device, by id."""
+    return {
+        detected.device.id: replace(detected.signals, utilization=detected.mean_utilization)
+        for detected in found
+    }
+
+
+def simulated_signals(
+    devices: Iterable[Device], faults: Mapping[str, SimulatedFault]
+) -> dict[str, DeviceSignals]:
+    """Return the condition of the simulated devices that have a fault."""
+    found = {device.id: fault_of(device.id, device.index, faults).signals for device in devices}
+    return {name: signals for name, signals in found.items() if signals != NO_SIGNALS}
 
 
 def resident_bytes(members: Iterable[psutil.Process]) -> int:

@@ -19,9 +19,10 @@ from types import MappingProxyType, UnionType
 from typing import Any, Final
 
 from ...hub.errors import Unavailable
-from ...hub.interfaces.devices import DriverProblem
+from ...hub.interfaces.devices import NO_SIGNALS, DeviceSignals, DriverProblem
 from ...hub.scheduling.model.snapshot import Device, DeviceFile, Health
 from .plugins import InstalledPlugin, installed_plugins
+from .signals import parse_signals
 
 TIMEOUT_SECONDS: Final = 10.0
 ABSENT_SECONDS: Final = 60.0
@@ -56,6 +57,7 @@ class DetectedDevice:
     """Mean of the driver's samples of the last seconds in percent; None without any."""
     used_bytes: int = 0
     """Device memory in use."""
+    signals: DeviceSignals = NO_SIGNALS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +264,7 @@ def parse(text: str, *, node: str, driver: str) -> DriverInventory:
                 if unit.get("mean_utilization") is not None
                 else unit["utilization"],
                 used_bytes=unit["used_bytes"],
+                signals=parse_signals(unit.get("signals")),
             )
             for unit in answer["units"]
         ),

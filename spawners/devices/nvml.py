@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final, TypeAlias, TypeVar
 
 import pynvml
 
-from ...hub.interfaces.devices import DriverDevice, DriverReport
+from ...hub.interfaces.devices import DeviceSignals, DriverDevice, DriverReport, ThrottleReason
 from ...hub.scheduling.model.snapshot import Health
+from . import kernel_log
+from .kernel_log import LoggedXid
 
 T = TypeVar("T")
 Unit: TypeAlias = object
 """NVML's own handle of a GPU or of a MIG instance."""
+
+_MOST_XIDS: Final = 50
+_THROTTLE_BITS: Final = (
+    (pynvml.nvmlClocksThrottleReasonHwThermalSlowdown, ThrottleReason.HARDWARE_THERMAL),
+    (pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown, ThrottleReason.POWER_BRAKE),
+    (pynvml.nvmlClocksThrottleReasonHwSlowdown, ThrottleReason.HARDWARE),
+    (pynvml.nvmlClocksThrottleReasonSwThermalSlowdown, ThrottleReason.THERMAL),
+    (pynvml.nvmlClocksThrottleReasonSwPowerCap, ThrottleReason.POWER_CAP),
+    (pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting, ThrottleReason.CHOSEN),
+)
 
 
 def report() -> DriverReport:
@@ -37,6 +50,7 @@ def _list_units() -> tuple[list[DriverDevice], list[str]]:
     units: list[DriverDevice] = []
     reasons: list[str] = []
     position = 0
+    xids = kernel_log.logged_xids()
     for number in range(pynvml.nvmlDeviceGetCount()):
         try:
             gpu = pynvml.nvmlDeviceGetHandleByIndex(number)
@@ -49,9 +63,10 @@ def _list_units() -> tuple[list[DriverDevice], list[str]]:
         if not parts:
             reasons.append(f"NVIDIA GPU {number} is in MIG mode and has no instances.")
         health, why = _health(gpu)
+        signals = _signals(gpu, xids)
         for part in parts:
             try:
-                units.append(_describe(part, position, health, why))
+                units.append(replace(_describe(part, position, health, why), signals=signals))
             except pynvml.NVMLError as error:
                 reasons.append(f"NVIDIA GPU {number} has no UUID that can be read: {error}.")
             position += 1
@@ -152,6 +167,51 @@ def _health(gpu: Unit) -> tuple[Health, str]:
     except pynvml.NVMLError as error:
         return _from_error(error)
     return Health.OK, ""
+
+
+def _signals(gpu: Unit, xids: Mapping[str, tuple[LoggedXid, ...]]) -> DeviceSignals:
+    """Return the readings of a GPU, which are those of all of its MIG instances.
+
+    Args:
+        xids: by PCI address, as in ``kernel_log.logged_xids``.
+    """
+
+    def corrected() -> float:
+        kind = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED
+        return float(pynvml.nvmlDeviceGetTotalEccErrors(gpu, kind, pynvml.NVML_VOLATILE_ECC))
+
+    watts = 1000.0  # NVML's unit is a milliwatt
+    logged: tuple[LoggedXid, ...] = ()
+    if xids:
+        address = _reading(lambda: pynvml.nvmlDeviceGetPciInfo(gpu).busId)
+        logged = xids.get(kernel_log.pci_address(address) if address else "", ())
+    reasons = _reading(lambda: pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
+    power = _reading(lambda: pynvml.nvmlDeviceGetPowerUsage(gpu))
+    limit = _reading(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(gpu))
+    return DeviceSignals(
+        clock_mhz=_reading(lambda: pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM)),
+        throttled=None
+        if reasons is None
+        else tuple(str(name) for bit, name in _THROTTLE_BITS if reasons & bit),
+        temperature_celsius=_reading(
+            lambda: pynvml.nvmlDeviceGetTemperature(gpu, pynvml.NVML_TEMPERATURE_GPU)
+        ),
+        power_watts=None if power is None else power / watts,
+        power_limit_watts=None if limit is None else limit / watts,
+        pcie_lanes=_reading(lambda: pynvml.nvmlDeviceGetCurrPcieLinkWidth(gpu)),
+        pcie_replays=_reading(lambda: pynvml.nvmlDeviceGetPcieReplayCounter(gpu)),
+        corrected_errors=_reading(corrected),
+        xids=tuple(error.code for error in logged if error.recent),
+        logged_xids=tuple((error.number, error.code) for error in logged[-_MOST_XIDS:]),
+    )
+
+
+def _reading(query: Callable[[], T]) -> T | None:
+    """Return a reading, or None if it fails for whatever reason: ``_health`` reports faults."""
+    try:
+        return query()
+    except pynvml.NVMLError:
+        return None
 
 
 def _if_supported(query: Callable[[], T]) -> T | None:

@@ -29,7 +29,7 @@ from ...hub.interfaces.backend import (
     ProcessState,
 )
 from ...hub.interfaces.backend_settings import BackendSettings
-from ...hub.interfaces.devices import DriverProblem
+from ...hub.interfaces.devices import DeviceSignals, DriverProblem, ValidationReading
 from ...hub.records.events import NewEvent
 from ...hub.records.gangs import split_member_id
 from ...hub.records.images import Image
@@ -41,6 +41,7 @@ from ..common import notice_file
 from ..common.gang_processes import gang_status, members_in
 from ..common.gang_start import start_members
 from ..common.in_flight_starts import InFlightStarts
+from ..devices.pressure import node_pressure
 from ..local.backend import LocalBackend
 from .containers.job_spec import Jobs, was_claimed
 from .containers.networks import MOST_MEMBERS
@@ -98,7 +99,10 @@ class DockerBackend:
             limit=options.warm if here.here and not here.late_mounts.unavailable_reason() else 0,
         )
         self._devices = Devices(
-            tuple(self._nodes.values()), settings.installation, settings.simulated_devices
+            tuple(self._nodes.values()),
+            settings.installation,
+            settings.simulated_devices,
+            settings.state,
         )
         self._meter = ContainerCpuMeter()
         self._lock = threading.Lock()
@@ -137,6 +141,12 @@ class DockerBackend:
 
     def driver_problems(self) -> tuple[DriverProblem, ...]:
         return self._devices.problems()
+
+    def device_signals(self) -> Mapping[str, DeviceSignals]:
+        return self._devices.signals()
+
+    def validate_devices(self, devices: Sequence[Device]) -> Mapping[str, ValidationReading]:
+        return self._devices.validate(devices)
 
     def images(self) -> tuple[Image, ...]:
         """Return the images of all nodes; a node that does not answer keeps its last list."""
@@ -426,7 +436,14 @@ class DockerBackend:
                 continue
             if reading is not None:
                 found[lease] = found.get(lease, NO_USE) + reading
-        return UtilizationReading(leases=found, devices=self._devices.readings())
+        pressure = node_pressure()
+        return UtilizationReading(
+            leases=found,
+            devices=self._devices.readings(),
+            pressure={node.name: pressure for node in self._nodes.values() if node.here}
+            if pressure is not None
+            else {},
+        )
 
     def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, SurveyedContainer]]:
         """Yield the running containers of these leases or members, each with the name of those."""

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 _STEPS: Final = ((signal.SIGINT, 1.5), (signal.SIGTERM, 1.5), (signal.SIGKILL, 5.0))
 _POLL_SECONDS: Final = 0.1
+_ADDRESS_SECONDS: Final = 5.0
+"""Seconds after which a network without an address on this machine is created again."""
 
 
 def create(settings: BackendSettings) -> DockerHostSetup:
@@ -60,7 +62,7 @@ class DockerHostSetup:
         networks = Networks(
             engine=engine, installation=self._settings.installation, subnets=subnets
         )
-        return Addresses(subnets=subnets, internal_ip=networks.ensure_hub())
+        return Addresses(subnets=subnets, internal_ip=_present(networks))
 
     def running(self) -> tuple[str, ...]:
         return tuple(sorted(lease for lease, _, _ in self._running_leases()))
@@ -129,3 +131,29 @@ class DockerHostSetup:
                 lease = lease_of(container.name, container.labels)
                 if lease and container.running:
                     yield lease, engine, container
+
+
+def _present(networks: Networks) -> str:
+    """Ensure the network of the hub; return its address once this machine has it.
+
+    An engine keeps a network of which the bridge was deleted, or which it could not set up.
+
+    Raises:
+        Unavailable: this machine does not have the address.
+    """
+    for _ in range(2):
+        address = networks.ensure_hub()
+        deadline = time.monotonic() + _ADDRESS_SECONDS
+        while not has_address(address):
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(_POLL_SECONDS)
+        else:
+            return address
+        if not networks.remove_hub():
+            break
+    raise Unavailable(
+        f"This machine does not have the address {address} of the network {networks.hub_name}, "
+        "which the Docker engine created.",
+        accepted="The engine must run on this machine, as root; or set address in carrel.toml.",
+    )

@@ -35,6 +35,7 @@ from ...hub.attempts.spec import (
 )
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.interfaces.backend import (
+    MOST_VALIDATION_SECONDS,
     ActivitySample,
     AttemptStatus,
     GangSupport,
@@ -43,7 +44,7 @@ from ...hub.interfaces.backend import (
     ProcessState,
 )
 from ...hub.interfaces.backend_settings import BackendSettings
-from ...hub.interfaces.devices import DriverProblem
+from ...hub.interfaces.devices import DeviceSignals, DriverProblem, ValidationReading
 from ...hub.records.events import NewEvent
 from ...hub.records.leases import Handle
 from ...hub.records.notices import StopNotice
@@ -57,15 +58,20 @@ from ..common.gang_start import member_spec, start_members
 from ..common.in_flight_starts import InFlightStarts
 from ..devices.activity import (
     ProcessCpuMeter,
+    RunDelayMeter,
     device_activity,
     device_readings,
+    device_signals,
     resident_bytes,
     simulated_activity,
+    simulated_signals,
 )
 from ..devices.environment import device_environment, readable
 from ..devices.foreign_processes import ForeignProcesses
 from ..devices.inventory import DeviceInventory
-from ..devices.simulated import simulated_devices
+from ..devices.pressure import node_pressure
+from ..devices.simulated import read_faults, simulated_devices
+from ..devices.validation import run_validation, simulated_validation
 from ..processes import lease_processes
 from ..runner.kernels.fork_client import ForkedProcess
 from .kernelspecs import installed_kernels
@@ -142,7 +148,9 @@ class LocalBackend:
         self._starting = InFlightStarts()
         self._meter = ProcessCpuMeter()
         self._utilization_meter = ProcessCpuMeter()
+        self._run_delays = RunDelayMeter()
         self._device_readings: Mapping[str, DeviceReading] = {}
+        self._signals: Mapping[str, DeviceSignals] = {}
         self._foreign = ForeignProcesses()
         self._devices = DeviceInventory(self._node)
         self._reason = ""
@@ -153,9 +161,13 @@ class LocalBackend:
     def inventory(self) -> tuple[Device, ...]:
         """Return this machine's devices, without those of drivers that fail."""
         if self._settings.simulated_devices is not None:
-            return simulated_devices(self._node, self._settings.simulated_devices)
+            faults = read_faults(self._settings.state)
+            devices = simulated_devices(self._node, self._settings.simulated_devices, faults)
+            self._signals = simulated_signals(devices, faults)
+            return devices
         inventory = self._devices.read()
         self._problems = inventory.problems
+        self._signals = device_signals(inventory.found)
         self._device_readings = device_readings(inventory.found)
         if inventory.reason != self._reason:
             self._reason = inventory.reason
@@ -164,6 +176,16 @@ class LocalBackend:
 
     def driver_problems(self) -> tuple[DriverProblem, ...]:
         return self._problems
+
+    def device_signals(self) -> Mapping[str, DeviceSignals]:
+        return self._signals
+
+    def validate_devices(self, devices: Sequence[Device]) -> Mapping[str, ValidationReading]:
+        if self._settings.simulated_devices is not None:
+            return simulated_validation(devices, read_faults(self._settings.state))
+        kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}
+        environment = {**kept, **device_environment(devices)}
+        return run_validation(devices, environment, MOST_VALIDATION_SECONDS)
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return none: this machine is the only node."""
@@ -294,15 +316,22 @@ class LocalBackend:
 
     def utilization(self, leases: Mapping[str, Handle | None]) -> UtilizationReading:
         self._utilization_meter.forget_others(leases)
+        self._run_delays.forget_others(leases)
         found = {
             lease: ProcessReading(
                 cpu_seconds=self._utilization_meter.read(lease, members, None),
                 memory_bytes=resident_bytes(members),
+                waiting_seconds=self._run_delays.read(lease, members),
             )
             for lease, members in (self._processes(leases) or {}).items()
             if members
         }
-        return UtilizationReading(leases=found, devices=self._device_readings)
+        pressure = node_pressure()
+        return UtilizationReading(
+            leases=found,
+            devices=self._device_readings,
+            pressure={} if pressure is None else {self._node: pressure},
+        )
 
     def stop(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from jupyter_client.kernelspec import KernelSpecManager
@@ -14,6 +15,17 @@ def installed_kernels(home: Path) -> frozenset[str]:
     extra = [folder for folder in os.environ.get("JUPYTER_PATH", "").split(os.pathsep) if folder]
     own = str(home / ".local" / "share" / "jupyter")
     roots = [*extra, own, *ENV_JUPYTER_PATH, *SYSTEM_JUPYTER_PATH]
-    folders = [os.path.join(root, "kernels") for root in roots]
-    specs = KernelSpecManager(kernel_dirs=[*folders, str(home / ".ipython" / "kernels")])
-    return frozenset(specs.find_kernel_specs())
+    return _kernels_in([*_folders(roots), str(home / ".ipython" / "kernels")])
+
+
+def environment_kernels() -> frozenset[str]:
+    """Return the names of the kernel specs beside this Python, which a container binds."""
+    return _kernels_in(_folders(ENV_JUPYTER_PATH))
+
+
+def _folders(roots: Iterable[str]) -> list[str]:
+    return [os.path.join(root, "kernels") for root in roots]
+
+
+def _kernels_in(folders: list[str]) -> frozenset[str]:
+    return frozenset(KernelSpecManager(kernel_dirs=folders).find_kernel_specs())

@@ -14,7 +14,6 @@ import traceback
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -32,6 +31,7 @@ from ..processes.lease_processes import wait_gone
 from .attempt import outcome_messages as outcome
 from .attempt.attempt import AttemptMonitor
 from .attempt.gang_member import join
+from .attempt.job_meter import start_job_meter
 from .attempt.log import Log
 from .attempt.output_masker import Masker
 from .attempt.reporter import EventReporter, Report
@@ -153,7 +153,7 @@ def fail(folder: Path, service: AttemptClient, end: outcome.AttemptOutcome) -> i
     journal = Journal(folder / EVENTS)
     delivery = Delivery(service, lambda: None, journal.sync)
     delivery.start()
-    delivery.put(journal.write("ended", {**asdict(end), "code": str(end.code)}))
+    delivery.put(journal.write("ended", end.as_event()))
     delivery.finish(_DELIVERY_SECONDS)
     return EXIT_FAILED
 
@@ -184,6 +184,7 @@ def execute(
 ) -> int:
     """Execute the job in a second thread and deliver events from a third; wait for signals here."""
     adopt_orphans()
+    start_job_meter(folder)
     journal = Journal(folder / EVENTS)
     delivery = Delivery(service, wake_up.fence, journal.sync)
     delivery.start()
@@ -212,7 +213,7 @@ def execute(
         return EXIT_FENCED
     attempt.reporter.end()
     if not (wake_up.stop and outcome.code is CauseCode.LOST):
-        report("ended", {**asdict(outcome), "code": str(outcome.code)})
+        report("ended", outcome.as_event())
     delivery.finish(_DELIVERY_WHEN_STOPPED_SECONDS if wake_up.stop else _DELIVERY_SECONDS)
     if wake_up.stop:
         return EXIT_STOPPED

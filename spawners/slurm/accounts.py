@@ -1,9 +1,10 @@
 """Mirror the quota tree to accounts of Slurm: ``carrel slurm sync``.
 
 Every group becomes an account ``carrel_GROUP`` below the account of its parent, with its max quota
-as ``GrpTRES=gres/gpu`` and its weight as fair share. Jobs of a group are then charged to its
-account (``mirror`` below ``[slurm]``), and Slurm enforces the max quota even against a faulty
-Carrel. Quotas of single members are Carrel's alone: Slurm sees one user.
+as ``GrpTRES=gres/gpu``, its longest time limit as ``MaxWall`` and its weight as fair share. Jobs of
+a group are then charged to its account (``mirror`` below ``[slurm]``), and Slurm enforces both even
+against a faulty Carrel. Quotas of single members are Carrel's alone: Slurm sees one user. A QOS for
+each group would add no limit to these.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from __future__ import annotations
 import getpass
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...hub.errors import BackendFailed, Conflict
 from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.scheduling.model.snapshot import Group
 from .client import SlurmClient, options_of
+from .times import seconds_of, time_limit
 
 TOP: Final = "carrel"
 _SHARES: Final = 100
@@ -30,12 +32,14 @@ class SlurmAccount:
 
     Attributes:
         tres: its ``GrpTRES``, such as ``gres/gpu=4``.
+        minutes: its ``MaxWall``; 0 for none.
         shares: its fair share.
         users: who may submit to it.
     """
 
     parent: str
     tres: str = ""
+    minutes: int = 0
     shares: int = 1
     users: frozenset[str] = frozenset()
 
@@ -57,6 +61,7 @@ def wanted_accounts(groups: Sequence[Group], user: str) -> dict[str, SlurmAccoun
             found[account_of(group.name)] = SlurmAccount(
                 parent=account_of(group.parent) if group.parent else TOP,
                 tres=f"gres/gpu={group.max_devices}",
+                minutes=time_limit(group.max_seconds),
                 shares=max(1, round(group.weight * _SHARES)),
                 users=frozenset({user}),
             )
@@ -72,15 +77,12 @@ def steps(
     for name, account in wanted.items():
         values = [f"parent={account.parent}", f"fairshare={account.shares}"]
         values += [f"GrpTRES={account.tres}"] if account.tres else []
+        values += [f"MaxWall={account.minutes}"] if account.minutes else []
         before = found.get(name)
         if before is None:
             described = (f"description={name}", "organization=carrel")
             calls.append(("add", "account", name, *values, *described))
-        elif (before.parent, before.tres, before.shares) != (
-            account.parent,
-            account.tres,
-            account.shares,
-        ):
+        elif replace(before, users=account.users) != account:
             calls.append(("modify", "account", "where", f"name={name}", "set", *values))
         missing = account.users - (before.users if before else frozenset())
         calls += [("add", "user", user, f"account={name}") for user in sorted(missing)]
@@ -116,7 +118,7 @@ class SlurmAccounts:
             Conflict: it keeps no accounts.
             Unavailable: slurmdbd does not answer.
         """
-        columns = "format=Account,ParentName,GrpTRES,Fairshare,User"
+        columns = "format=Account,ParentName,GrpTRES,Fairshare,User,MaxWall"
         try:
             out = self._client.run("sacctmgr", "-nP", "show", "assoc", columns)
         except BackendFailed as error:
@@ -125,14 +127,15 @@ class SlurmAccounts:
                 accepted="A cluster with slurmdbd (AccountingStorageType="
                 "accounting_storage/slurmdbd), and an account that may change it.",
             ) from error
-        rows = [line.split("|")[:5] for line in out.splitlines()]
+        rows = [line.split("|")[:6] for line in out.splitlines()]
         return {
             name: SlurmAccount(
                 parent=parent,
                 tres=tres,
+                minutes=round(seconds_of(longest) / 60),
                 shares=int(shares) if shares.isdigit() else 1,
                 users=frozenset(row[4] for row in rows if row[0] == name and row[4]),
             )
-            for name, parent, tres, shares, user in rows
+            for name, parent, tres, shares, user, longest in rows
             if not user
         }

@@ -1,9 +1,9 @@
 """Run attempts as jobs of a Slurm cluster.
 
 Carrel admits, orders and charges; Slurm starts, isolates and ends. A lease names a node and a
-number of devices, and the job asks for exactly those. A restarted service finds the job of a lease
-by its comment or its name. An attempt is dead when Slurm says that its job has ended: Slurm ends
-all processes of a job before it does.
+number of devices, and the job asks for exactly those; a gang is one job on all its nodes. A
+restarted service finds the job of a lease by its comment or its name. An attempt is dead when Slurm
+says that its job has ended: Slurm ends all processes of a job before it does.
 
 All state comes from two lists, of jobs and of nodes, which ``SlurmClient`` reads once a cycle.
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,24 +31,33 @@ from ...hub.interfaces.backend import (
     ProcessState,
 )
 from ...hub.interfaces.backend_settings import BackendSettings
-from ...hub.interfaces.devices import DriverProblem
+from ...hub.interfaces.devices import DeviceSignals, DriverProblem, ValidationReading
 from ...hub.records.events import NewEvent
-from ...hub.records.gangs import split_member_id
+from ...hub.records.gangs import member_id, split_member_id
+from ...hub.records.images import Image
 from ...hub.records.leases import Handle
 from ...hub.records.notices import StopNotice
-from ...hub.records.utilization import NO_USE, ProcessReading, UtilizationReading
+from ...hub.records.utilization import (
+    NO_USE,
+    DeviceReading,
+    ProcessReading,
+    UtilizationReading,
+)
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
-from ..common.gang_processes import belongs_to, gang_status, members_in
-from ..common.gang_start import start_members
+from ..common.gang_start import member_name
 from ..common.in_flight_starts import InFlightStarts
 from ..devices.activity import simulated_activity
 from ..local.backend import LocalBackend, job_environment, prepare_attempt, runner_command
 from ..local.kernelspecs import installed_kernels
-from .batch_script import ask_command, batch_script, job_options, time_limit
+from .batch_script import ask_command, batch_script, job_options
 from .client import FRESH_SECONDS, OPERATOR, SlurmClient, options_of
-from .devices import device_variables, pool_devices
+from .container_images import listed_images, with_image
+from .devices import job_variables, pool_devices
+from .gang_jobs import EXIT, components, gang_options, gang_script, member_status
+from .job_meter import read_devices
 from .job_states import JobMark, SlurmJob, by_lease
+from .times import time_limit
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +89,7 @@ class SlurmBackend:
         self._limits = limits or OutputLimits()
         self._local = LocalBackend(settings, limits=limits)
         self._starting = InFlightStarts()
+        self._images: tuple[Image, ...] | None = None
         self.client = SlurmClient(self._options.conf, fresh_seconds=fresh_seconds)
 
     # -- the pool -------------------------------------------------------------------------
@@ -96,16 +108,32 @@ class SlurmBackend:
         )
 
     def inventory(self) -> tuple[Device, ...]:
-        return pool_devices(
-            self.client.nodes(), self.client.jobs(), self._options, self._settings.installation
-        )
+        nodes = self.client.nodes()
+        pool = [node.name for node in nodes if node.is_in(self._options.partition)]
+        self._images = listed_images(self._options, pool)
+        return pool_devices(nodes, self.client.jobs(), self._options, self._settings.installation)
+
+    def device_signals(self) -> Mapping[str, DeviceSignals]:
+        """Return none: the cluster checks its devices itself."""
+        return {}
+
+    def validate_devices(self, devices: Sequence[Device]) -> Mapping[str, ValidationReading]:
+        """Return none, as for ``device_signals``."""
+        return {}
 
     def driver_problems(self) -> tuple[DriverProblem, ...]:
         """Return none: Slurm watches the devices of its nodes."""
         return ()
 
-    def images(self) -> None:
-        """Return None: this engine has no images."""
+    def images(self) -> tuple[Image, ...] | None:
+        """Return the builds of carrel.toml, as of the last inventory; None if it lists none.
+
+        Raises:
+            Unavailable: slurmctld has not answered yet.
+        """
+        if self._options.images and self._images is None:
+            raise Unavailable("The cluster has not listed its nodes yet.")
+        return self._images
 
     def kernels(self, home: Path) -> frozenset[str]:
         return installed_kernels(home)
@@ -121,35 +149,64 @@ class SlurmBackend:
                 prepare_attempt(order, self._settings, self._limits)
             except OSError as error:
                 raise BackendFailed(f"The job could not be prepared: {error}.") from error
-            self.client.forget()
-            before = self._jobs().get(order.lease_id)
-            if before is not None and not before.has_ended:
-                return before.handle
-            if (order.folder / CLAIM).exists():
-                raise BackendFailed(f"Attempt {order.lease_id} has run before and has ended.")
-            return self._submit(order)
+            return self._adopted(order.lease_id, [order]) or self._submit(order)
 
     def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
-        return start_members(self, orders)
+        """Submit at most one job for all members; a live one is adopted, as ``start`` does."""
+        lease_id, _ = split_member_id(orders[0].lease_id)
+        with self._starting.busy_with(lease_id):
+            for order in orders:
+                try:
+                    prepare_attempt(order, self._settings, self._limits)
+                except OSError as error:
+                    raise BackendFailed(
+                        f"{member_name(order)}: The job could not be prepared: {error}."
+                    ) from error
+            handle = self._adopted(lease_id, orders) or self._submit_gang(lease_id, orders)
+            return dict.fromkeys((order.lease_id for order in orders), handle)
+
+    def _adopted(self, lease_id: str, orders: Sequence[LaunchOrder]) -> Handle | None:
+        """Return the handle of the lease's live job. Raises BackendFailed if it has run before."""
+        self.client.forget()
+        before = self._jobs().get(lease_id)
+        if before is not None and not before.has_ended:
+            return before.handle
+        if any((order.folder / CLAIM).exists() for order in orders):
+            raise BackendFailed(f"Attempt {lease_id} has run before and has ended.")
+        return None
 
     def _submit(self, order: LaunchOrder) -> Handle:
         environment = job_environment(
-            order, self._settings.state, devices=device_variables(order.devices)
+            order, self._settings.state, devices=job_variables(order.devices)
         )
         mark = self._mark(order.lease_id, tuple(device.id for device in order.devices))
+        options = with_image(self._options, order.image)
         submitted = self.client.submit(
-            job_options(order, mark, self._options),
-            batch_script(runner_command(order.folder), environment, self._options.prologue),
+            job_options(order, mark, options),
+            batch_script(runner_command(order.folder), environment, options),
         )
-        # As Slurm lists it: the handle of a later ``status`` is the same.
-        job = self._jobs().get(order.lease_id)
+        return self._handle(order.lease_id, submitted)
+
+    def _submit_gang(self, lease_id: str, orders: Sequence[LaunchOrder]) -> Handle:
+        for order in orders:
+            (order.folder / EXIT).unlink(missing_ok=True)
+        parts = components(orders, self._options)
+        submitted = self.client.submit(
+            gang_options(self._mark(lease_id), parts, orders[0], self._options),
+            gang_script(parts, self._settings, self._options),
+        )
+        return self._handle(lease_id, submitted)
+
+    def _handle(self, lease_id: str, submitted: int) -> Handle:
+        """Return the handle of a new job as Slurm lists it: that of a later ``status`` is equal."""
+        job = self._jobs().get(lease_id)
         return Handle(pid=submitted, started_at=time.time()) if job is None else job.handle
 
     def _mark(self, lease: str, devices: tuple[str, ...] = ()) -> JobMark:
         return JobMark(installation=self._settings.installation, lease=lease, devices=devices)
 
     def _jobs(self) -> dict[str, SlurmJob]:
-        """Return the jobs of this installation by lease or member. Raises Unavailable."""
+        """Return the jobs of this installation by lease. Raises Unavailable."""
         return by_lease(self.client.jobs(), self._settings.installation)
 
     def status(
@@ -161,35 +218,36 @@ class SlurmBackend:
         others = [lease for lease in leases if lease not in trusted]
         if not others:
             return found
+        lease_of = {group: split_member_id(group)[0] for group in others}
         unknown = AttemptStatus(life=ProcessState.UNKNOWN)
         try:
             jobs = self._jobs()
-            if any(_is_older_than_runner(jobs.get(group), leases[group]) for group in others):
+            if any(
+                _is_older_than_runner(jobs.get(lease_of[group]), leases[group]) for group in others
+            ):
                 self.client.forget()
                 jobs = self._jobs()
-            jobs = self._accounted(others, jobs) | jobs
+            jobs = self._accounted(set(lease_of.values()), jobs) | jobs
         except Unavailable as error:
             log.warning("%s", error)
             return found | dict.fromkeys(others, unknown)
-        for lease in others:
-            groups = members_in(lease, {"": jobs}) or [lease]
+        for group in others:
+            lease, rank = split_member_id(group)
             if lease in starting:
-                found[lease] = unknown
-            elif groups != [lease]:
-                found[lease] = gang_status([jobs[group].status() for group in groups])
-            elif lease in jobs:
-                found[lease] = jobs[lease].status()
+                found[group] = unknown
+            elif lease not in jobs:
+                found[group] = AttemptStatus(life=ProcessState.DEAD)
+            elif rank is None:
+                found[group] = jobs[lease].status()
             else:
-                found[lease] = AttemptStatus(life=ProcessState.DEAD)
+                found[group] = member_status(jobs[lease], rank)
         return found
 
     def _accounted(
         self, leases: Collection[str], jobs: Mapping[str, SlurmJob]
     ) -> dict[str, SlurmJob]:
         """Return jobs that slurmctld has forgotten since they ended, in one query."""
-        gone = [
-            lease for lease in leases if not members_in(lease, {"": jobs}) and lease not in jobs
-        ]
+        gone = [lease for lease in leases if lease not in jobs]
         if not gone:
             return {}
         try:
@@ -218,14 +276,22 @@ class SlurmBackend:
         )
 
     def utilization(self, leases: Mapping[str, Handle | None]) -> UtilizationReading:
-        return UtilizationReading(leases=self._usage(leases), devices={})
+        """Return the use of jobs; their devices are measured by themselves (``job_meter``)."""
+        now, devices = time.time(), dict[str, DeviceReading]()
+        usage = self._usage(leases)
+        with suppress(Unavailable):
+            jobs = self._jobs()
+            for lease in usage:
+                devices |= read_devices(jobs[lease], now) if lease in jobs else {}
+        return UtilizationReading(leases=usage, devices=devices)
 
     def _usage(self, leases: Collection[str]) -> dict[str, ProcessReading]:
         try:
             running = {
-                job.id: group if group in leases else split_member_id(group)[0]
-                for group, job in self._jobs().items()
-                if belongs_to(group, leases) and not job.has_ended and not job.is_pending
+                number: lease
+                for lease, job in self._jobs().items()
+                if lease in leases and not job.has_ended and not job.is_pending
+                for number in job.ids
             }
             usage = self.client.usage(list(running))
         except Unavailable as error:
@@ -246,23 +312,34 @@ class SlurmBackend:
     ) -> bool:
         if trusted:
             return self._local.stop(lease_id, handle, patience=patience)
+        ladder = [(name, patience * part) for name, part in _LADDER]
+        lease, rank = split_member_id(lease_id)
         try:
-            ladder = [(name, patience * part) for name, part in _LADDER]
-            return self.client.end(lambda: self._live_jobs([lease_id]), ladder)
+            if rank is not None:
+                steps = partial(self._steps, lease, rank)
+                return self.client.end_steps(steps, ladder)
+            return self.client.end(lambda: self._live_jobs(lease), ladder)
         except Unavailable as error:
             log.warning("%s: %s", lease_id, error)
             return False
 
-    def _live_jobs(self, leases: Collection[str]) -> list[SlurmJob]:
-        """Return the jobs of these leases, or of members, that have not ended, as of now."""
+    def _live_jobs(self, lease_id: str) -> list[SlurmJob]:
+        """Return the job of this lease, if it has not ended, as of now."""
         live = self.client.live_jobs(self._settings.installation)
-        return [job for group, job in live.items() if belongs_to(group, leases)]
+        return [live[lease_id]] if lease_id in live else []
+
+    def _steps(self, lease_id: str, rank: int) -> tuple[str, ...] | None:
+        """Return the steps of a member that run; None if none has started yet."""
+        for job in self._live_jobs(lease_id):
+            if member_status(job, rank).life is not ProcessState.DEAD:
+                return self.client.steps(job, member_id(lease_id, rank)) or None
+        return ()
 
     def extend(self, lease_id: str, seconds: int, *, trusted: bool = False) -> None:
         if trusted:
             return
         try:
-            self.client.extend(self._live_jobs([lease_id]), time_limit(seconds))
+            self.client.extend(self._live_jobs(lease_id), time_limit(seconds))
         except BackendFailed as error:
             raise BackendFailed(
                 f"Slurm does not extend its job: {error.message}",
@@ -283,13 +360,13 @@ class SlurmBackend:
             return self._local.request_checkpoint(lease_id, handle, folder, notice)
         if not notice_file.write(folder, notice):
             return
+        lease, rank = split_member_id(lease_id)
         try:
-            for job in self._live_jobs([lease_id]):
-                if not job.is_pending and job.mark is not None:
+            for job in self._live_jobs(lease):
+                if not job.is_pending:
                     # On its node, where it can be seen which processes handle the signal.
-                    self.client.run_inside(
-                        job.id, ask_command(job.mark.lease, self._settings.state)
-                    )
+                    command = ask_command(lease_id, self._settings.state)
+                    self.client.run_inside(job, command, rank=rank)
         except (BackendFailed, Unavailable) as error:
             log.warning("%s: %s", lease_id, error)
 
@@ -303,7 +380,7 @@ class SlurmBackend:
         try:
             jobs = self.client.live_jobs(self._settings.installation)
             kept = live()
-            orphans = [job for group, job in jobs.items() if not belongs_to(group, kept)]
+            orphans = [job for lease, job in jobs.items() if lease not in kept]
             self.client.signal([job.id for job in orphans])
         except Unavailable as error:
             log.warning("%s", error)

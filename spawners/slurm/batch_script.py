@@ -17,22 +17,30 @@ from ...hub.interfaces.backend_settings import SlurmOptions
 from ...hub.scheduling.model.snapshot import Device
 from .accounts import account_of
 from .job_states import PROLOGUE_FAILED, JobMark
+from .times import time_limit
 
 ASK: Final = "carrel.spawners.processes.ask"
 _FAILED: Final = "the prologue below [slurm] in carrel.toml failed"
-_GRACE_MINUTES: Final = 2
-"""Carrel ends a job at its time limit; Slurm does so later, in case the service is down then."""
 
 
-def batch_script(command: Sequence[str], environment: Mapping[str, str], prologue: str = "") -> str:
+def batch_script(
+    command: Sequence[str], environment: Mapping[str, str], slurm: SlurmOptions
+) -> str:
     """Return a script that becomes this command, so that Slurm signals the command itself.
 
     Slurm's own variables, such as ``CUDA_VISIBLE_DEVICES``, stay as it has set them. The prologue
     comes last, so that it can extend ``PATH``.
     """
+    return "\n".join(["#!/bin/sh", *command_lines(command, environment, slurm), ""])
+
+
+def command_lines(
+    command: Sequence[str], environment: Mapping[str, str], slurm: SlurmOptions
+) -> list[str]:
+    """Return lines of a shell script that become a command, in the container of the site."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
-    lines += prologue_lines(prologue)
-    return "\n".join(["#!/bin/sh", *lines, f"exec {shlex.join(command)}", ""])
+    whole = (*slurm.container, *command)
+    return [*lines, *prologue_lines(slurm.prologue), f"exec {shlex.join(whole)}"]
 
 
 def prologue_lines(prologue: str) -> list[str]:
@@ -64,8 +72,7 @@ def job_options(order: LaunchOrder, mark: JobMark, slurm: SlurmOptions) -> list[
         node=order.node,
         group=order.group,
     )
-    # The service's variables are secrets and stay here; the script sets those of the job.
-    return [*found, "--export=NIL", "--input=none", *slurm.options]
+    return [*found, "--input=none", *slurm.options]
 
 
 def lease_options(
@@ -89,37 +96,59 @@ def lease_options(
     Raises:
         BackendFailed: the devices of the lease are on several nodes.
     """
-    found = [
-        f"--job-name={mark.name}",
-        f"--comment={mark.comment()}",
-        f"--chdir={home.resolve()}",
-        f"--output={log.resolve()}",
-        "--open-mode=append",
-        # Carrel queues a lost job again, with a new attempt.
-        "--no-requeue",
-        "--nodes=1",
-        "--ntasks=1",
-        f"--cpus-per-task={slurm.cpus}",
-        f"--time={time_limit(seconds)}",
-    ]
-    if slurm.memory:
-        found.append(f"--mem={math.ceil(slurm.memory / 1024)}K")
-    account = account_of(group) if slurm.mirror and group else slurm.account
-    found += named_options(partition=slurm.partition, account=account, qos=slurm.qos)
     nodes = {device.node for device in devices}
     if len(nodes) > 1:
         raise BackendFailed(f"The devices of {mark.lease} are on several nodes.")
     chosen = next(iter(nodes), node)
-    if chosen:
-        found.append(f"--nodelist={chosen}")
-    if devices:
-        found.append(f"--gres={gres(devices, slurm)}")
-    return found
+    return [
+        *own_options(home=home, log=log),
+        *job_settings(mark, slurm, seconds=seconds, group=group),
+        *placement_options(slurm, nodes=(chosen,), gres=gres(devices, slurm)),
+    ]
 
 
-def time_limit(seconds: int) -> int:
-    """Return Slurm's time limit in minutes for a time limit of Carrel."""
-    return math.ceil(seconds / 60) + _GRACE_MINUTES
+def own_options(*, home: Path, log: Path) -> list[str]:
+    """Return the options of the batch script, which a job has once."""
+    return [f"--chdir={home.resolve()}", f"--output={log.resolve()}", "--open-mode=append"]
+
+
+def job_settings(mark: JobMark, slurm: SlurmOptions, *, seconds: int, group: str) -> list[str]:
+    """Return the options that all components of a job share, but for their marks."""
+    account = account_of(group) if slurm.mirror and group else slurm.account
+    return [
+        f"--job-name={mark.name}",
+        f"--comment={mark.comment()}",
+        # Carrel queues a lost job again, with a new attempt.
+        "--no-requeue",
+        f"--time={time_limit(seconds)}",
+        *named_options(partition=slurm.partition, account=account, qos=slurm.qos),
+    ]
+
+
+def placement_options(
+    slurm: SlurmOptions, *, nodes: Sequence[str], gres: str, members: int = 1
+) -> list[str]:
+    """Return the options for nodes of one kind.
+
+    Args:
+        nodes: an empty name lets Slurm choose the node.
+        gres: the devices of each node; empty for none.
+        members: processes that Slurm starts on each node.
+    """
+    found = [
+        f"--nodes={len(nodes)}",
+        f"--ntasks={len(nodes) * members}",
+        f"--ntasks-per-node={members}",
+        f"--cpus-per-task={slurm.cpus}",
+    ]
+    if slurm.memory:
+        found.append(f"--mem={members * memory_kilobytes(slurm)}K")
+    return found + named_options(nodelist=",".join(filter(None, nodes)), gres=gres)
+
+
+def memory_kilobytes(slurm: SlurmOptions) -> int:
+    """Return the memory of a session, job or member."""
+    return math.ceil(slurm.memory / 1024)
 
 
 def named_options(**values: str) -> list[str]:

@@ -8,6 +8,7 @@ once for the jobs and once for the nodes.
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 from ...hub.errors import BackendFailed, Unavailable
@@ -22,6 +24,7 @@ from ...hub.interfaces.backend_settings import BackendSettings, SlurmOptions
 from ...hub.records.utilization import NO_USE, ProcessReading
 from .job_states import SlurmJob, by_lease
 from .nodes import SlurmNode
+from .times import seconds_of
 
 FRESH_SECONDS: Final = 0.8
 """How long a list is used again; shorter than a cycle of the service."""
@@ -30,6 +33,22 @@ OPERATOR: Final = "sacctmgr modify user where name=ACCOUNT set adminlevel=Operat
 _POLL_SECONDS: Final = 0.1
 _SECONDS: Final = 30.0
 """How long a command may take. slurmctld answers most in milliseconds."""
+_SUBMISSION_VARIABLES: Final = frozenset(
+    {
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LD_LIBRARY_PATH",
+        "LOGNAME",
+        "PATH",
+        "SLURM_CONF",
+        "SLURM_CONF_SERVER",
+        "TMPDIR",
+        "TZ",
+        "USER",
+    }
+)
+"""Variables that ``sbatch`` may need; jobs get them."""
 _AWAY: Final = (
     "unable to contact slurm controller",
     "connection refused",
@@ -70,8 +89,15 @@ class _Fresh(Generic[_T]):
             self._value = None
 
 
+_PREFIXES: Final = tuple(
+    f"{each}: " for each in ("sbatch", "scancel", "squeue", "sinfo", "sacct", "srun", "error")
+)
+
+
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class SlurmAnswer:
+    """What a command of Slurm has answered: its exit status, and its outputs."""
+
     code: int
     out: str
     err: str
@@ -81,7 +107,7 @@ class _Answer:
         """The last line of the error output, without the name of the command."""
         lines = [line for line in self.err.splitlines() if line.strip()] or [self.out.strip()]
         text = lines[-1]
-        for prefix in ("sbatch: ", "scancel: ", "squeue: ", "sinfo: ", "sacct: ", "error: "):
+        for prefix in _PREFIXES:
             text = text.removeprefix(prefix)
         text = text.removeprefix("slurm_update error: ")
         return text.removeprefix("Batch job submission failed: ").rstrip(".")
@@ -90,15 +116,6 @@ class _Answer:
     def away(self) -> bool:
         text = self.err.lower()
         return any(part in text for part in _AWAY)
-
-
-def seconds_of(text: str) -> float:
-    """Read a duration of Slurm, ``[DAYS-]HOURS:MINUTES:SECONDS`` or ``MINUTES:SECONDS``."""
-    days, _, clock = text.rpartition("-")
-    seconds = 0.0
-    for part in clock.split(":"):
-        seconds = seconds * 60 + float(part or 0)
-    return seconds + 86400 * int(days or 0)
 
 
 def options_of(settings: BackendSettings) -> SlurmOptions:
@@ -118,6 +135,11 @@ class SlurmClient:
 
     def __init__(self, conf: str = "", *, fresh_seconds: float = FRESH_SECONDS) -> None:
         self._environment = {**os.environ, **({"SLURM_CONF": conf} if conf else {})}
+        self._job_environment = {"USER": getpass.getuser()} | {
+            name: value
+            for name, value in self._environment.items()
+            if name in _SUBMISSION_VARIABLES or name.startswith("SBATCH_")
+        }
         self._jobs = _Fresh(self._list_jobs, fresh_seconds)
         self._nodes = _Fresh(self._list_nodes, fresh_seconds)
 
@@ -127,18 +149,27 @@ class SlurmClient:
         script: str,
         *,
         command: Sequence[str] = ("sbatch", "--parsable"),
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> int:
         """Submit a batch script; return the id of the job.
 
         Args:
-            environment: further variables of the command, for ``--export``.
+            environment: variables of the job, beside those that ``sbatch`` itself needs. No others
+                of this process reach it, as some are secrets.
 
         Raises:
             BackendFailed: Slurm refused it.
             Unavailable: slurmctld did not answer, so that the outcome is unknown.
         """
-        answer = self._run(*command, *options, text=script, more=environment)
+        # With any other value, nodes run a login shell of the account before the script.
+        exported = "--export=ALL"
+        answer = self._run(
+            *command,
+            exported,
+            *options,
+            text=script,
+            environment={**self._job_environment, **environment},
+        )
         self._jobs.forget()
         if answer.code != 0:
             raise BackendFailed(f"Slurm refused the job: {answer.message}.")
@@ -149,20 +180,36 @@ class SlurmClient:
                 f"sbatch answered {answer.out.strip()!r}, not the id of a job."
             ) from None
 
-    def signal(self, jobs: Sequence[int], name: str = "") -> None:
-        """Send a signal to all processes of jobs; without a name, cancel them.
+    def signal(
+        self, jobs: Sequence[int | str], name: str = "", *, steps_only: bool = False
+    ) -> None:
+        """Send a signal to all processes of jobs or steps; without a name, cancel them.
 
-        Jobs that have ended are skipped. Slurm ends the processes of a cancelled job with SIGTERM
+        Those that have ended are skipped. Slurm ends the processes of a cancelled job with SIGTERM
         and SIGKILL.
+
+        Args:
+            steps_only: whether the batch scripts of jobs get no signal.
 
         Raises:
             Unavailable: slurmctld did not answer.
         """
         if not jobs:
             return
-        options = (f"--signal={name}", "--full") if name else ()
+        options = (f"--signal={name}", *(() if steps_only else ("--full",))) if name else ()
         self._run("scancel", *options, *(str(job) for job in jobs))
         self._jobs.forget()
+
+    def steps(self, job: SlurmJob, name: str) -> tuple[str, ...]:
+        """Return the ids of the steps of this name that run, such as ``42.0``.
+
+        Raises:
+            Unavailable: slurmctld did not answer.
+        """
+        jobs = ",".join(map(str, job.ids))
+        answer = self._run("squeue", "--steps", "--noheader", "--format=%i|%j", f"--jobs={jobs}")
+        steps = (line.strip().partition("|") for line in answer.out.splitlines())
+        return tuple(step for step, _, found in steps if found == name)
 
     def extend(self, jobs: Sequence[SlurmJob], minutes: int) -> None:
         """Raise the time limits of jobs to at least this.
@@ -176,15 +223,22 @@ class SlurmClient:
                 self.run("scontrol", "update", f"JobId={job.id}", f"TimeLimit={minutes}")
         self._jobs.forget()
 
-    def run_inside(self, job: int, command: Sequence[str]) -> None:
+    def run_inside(self, job: SlurmJob, command: Sequence[str], *, rank: int | None = None) -> None:
         """Run a command on the node of a running job, beside it and within its limits.
+
+        Args:
+            rank: of the member of a gang on whose node it runs.
 
         Raises:
             BackendFailed: it could not be started, or failed.
             Unavailable: slurmctld did not answer.
         """
-        beside = ("--overlap", "--nodes=1", "--ntasks=1", "--gres=none", "--mem=0", "--quiet")
-        self.run("srun", f"--jobid={job}", *beside, *command)
+        beside = ["--overlap", "--nodes=1", "--ntasks=1", "--gres=none", "--mem=0", "--quiet"]
+        if rank is not None and job.mark is not None:
+            node = job.mark.members.get(rank, "")
+            beside += [f"--nodelist={node}"] if node else []
+            beside += [f"--het-group={job.part_of(rank).component}"] if job.parts else []
+        self.run("srun", f"--jobid={job.id}", *beside, *command)
 
     def jobs(self) -> tuple[SlurmJob, ...]:
         """Return all jobs that slurmctld knows, of all users, ended ones for some minutes.
@@ -195,7 +249,7 @@ class SlurmClient:
         return self._jobs.value()
 
     def live_jobs(self, installation: str) -> dict[str, SlurmJob]:
-        """Return the jobs that have not ended, as of now, by lease or member of a gang.
+        """Return the jobs that have not ended, as of now, by lease.
 
         Raises as ``jobs``.
         """
@@ -224,7 +278,9 @@ class SlurmClient:
             # A pending job has no process to signal.
             self.signal([job.id for job in left if job.is_pending])
             started = [job.id for job in left if not job.is_pending]
-            self.signal(started, name)
+            gangs = [job.id for job in left if not job.is_pending and job.is_gang]
+            self.signal([each for each in started if each not in gangs], name)
+            self.signal(gangs, name, steps_only=True)
             if name == "KILL":
                 # Slurm takes a job for running whose last process ended while its node's slurmd
                 # was down, until it is cancelled.
@@ -233,6 +289,35 @@ class SlurmClient:
                 time.sleep(_POLL_SECONDS)
                 left = live()
             if not left:
+                return True
+        return False
+
+    def end_steps(
+        self,
+        running: Callable[[], Collection[str] | None],
+        ladder: Sequence[tuple[str, float]],
+    ) -> bool:
+        """Send the signals of a ladder until none of these steps runs.
+
+        Args:
+            running: lists the steps; None while they have not started.
+            ladder: each signal with the seconds that it has.
+
+        Returns:
+            whether all have ended.
+
+        Raises as ``jobs``.
+        """
+        ends = time.monotonic()
+        for name, seconds in ladder:
+            ends += seconds
+            left = running()
+            if left:
+                self.signal(list(left), name, steps_only=True)
+            while left != () and time.monotonic() < ends:
+                time.sleep(_POLL_SECONDS)
+                left = running()
+            if left == ():
                 return True
         return False
 
@@ -291,6 +376,18 @@ class SlurmClient:
             raise BackendFailed(f"{command[0]}: {answer.message}.")
         return answer.out
 
+    def run_as_job(self, *command: str) -> SlurmAnswer:
+        """Run a command with the variables of a submitted job only, not all of this process.
+
+        Returns:
+            its answer, also when it failed. The status of ``srun`` is that of what it ran.
+
+        Raises:
+            BackendFailed: it is not installed.
+            Unavailable: slurmctld did not answer.
+        """
+        return self._run(*command, environment=self._job_environment)
+
     def _list_jobs(self) -> tuple[SlurmJob, ...]:
         asked = time.time()
         found = self._listed("jobs", "squeue", "--json", "--all")
@@ -306,7 +403,7 @@ class SlurmClient:
         except BackendFailed as error:
             raise Unavailable(error.message, accepted=error.accepted) from error
 
-    def _parsed(self, answer: _Answer, command: str, key: str) -> Sequence[Mapping[str, Any]]:
+    def _parsed(self, answer: SlurmAnswer, command: str, key: str) -> Sequence[Mapping[str, Any]]:
         if answer.code == 0:
             try:
                 parsed: Mapping[str, Any] = json.loads(answer.out)
@@ -323,8 +420,11 @@ class SlurmClient:
         raise BackendFailed(f"{command} failed: {answer.message}.")
 
     def _run(
-        self, *command: str, text: str | None = None, more: Mapping[str, str] | None = None
-    ) -> _Answer:
+        self,
+        *command: str,
+        text: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> SlurmAnswer:
         try:
             done = subprocess.run(
                 command,
@@ -333,7 +433,7 @@ class SlurmClient:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                env=self._environment if more is None else {**self._environment, **more},
+                env=self._environment if environment is None else environment,
                 timeout=_SECONDS,
                 check=False,
             )
@@ -346,7 +446,7 @@ class SlurmClient:
             raise Unavailable(
                 f"{command[0]} did not answer within {_SECONDS:.0f} seconds."
             ) from None
-        answer = _Answer(done.returncode, done.stdout, done.stderr)
+        answer = SlurmAnswer(done.returncode, done.stdout, done.stderr)
         if answer.code != 0 and answer.away:
             raise Unavailable(f"Slurm's controller does not answer: {answer.message}.")
         return answer

@@ -8,12 +8,19 @@ from dataclasses import replace
 from typing import Final
 
 from ...hub.interfaces.backend_settings import SlurmOptions
+from ...hub.interfaces.session_meter import JOB_VARIABLE
 from ...hub.scheduling.model.snapshot import Device, Health
 from ..devices.environment import DEVICES_VARIABLE, device_environment, device_names
 from .job_states import SlurmJob
 from .nodes import SlurmNode
 
 DRIVER: Final = "slurm"
+
+
+def job_variables(devices: Sequence[Device]) -> dict[str, str]:
+    """Return what the environment of a job says of its devices, and what measures them."""
+    meter = {JOB_VARIABLE: "slurm"} if devices else {}
+    return device_variables(devices) | meter
 
 
 def device_variables(devices: Sequence[Device]) -> dict[str, str]:
@@ -41,7 +48,7 @@ def pool_devices(
     for job in jobs:
         if job.mark is not None and job.mark.installation == installation and not job.has_ended:
             leased.update(job.mark.devices)
-            own.update({(job.node, each.type): each.count for each in job.gres})
+            own.update({(node, each.type): each.count for node, each in job.devices_by_node()})
     found: list[Device] = []
     for node in nodes:
         if node.is_in(slurm.partition):

@@ -26,7 +26,8 @@ from ...hub.interfaces.backend_settings import BackendSettings, SlurmOptions
 from ...hub.messages import units
 from ...hub.records.diagnostics import Finding, Severity
 from .batch_script import named_options, prologue_lines
-from .client import OPERATOR, SlurmClient
+from .client import OPERATOR, SlurmAnswer, SlurmClient
+from .container_images import file_problem
 from .job_states import PROLOGUE_FAILED, JobMark
 from .nodes import SlurmNode
 
@@ -79,7 +80,9 @@ class SlurmDoctor:
         yield self._comment()
         yield self._extensions(config)
         yield from _settings_of(config)
+        yield from gang_findings(config)
         yield self._accounts(config)
+        yield from self._images()
         yield from self._trials([node for node in nodes if node.is_in(self.options.partition)])
 
     def _config(self) -> Mapping[str, str]:
@@ -89,6 +92,16 @@ class SlurmDoctor:
             if equals:
                 found[name.strip()] = value.strip()
         return found
+
+    def _images(self) -> Iterator[Finding]:
+        """Compare the files of images with their digests, as each first start does."""
+        for image in self.options.images:
+            subject = f"image {image.reference[: len(image.name) + 20]}"
+            if problem := file_problem(image):
+                mend = "Put the file back, or list the new build below [[slurm.images]]."
+                yield _missing(subject, problem, mend)
+            else:
+                yield _fine(subject, f"It is {image.source}.")
 
     def _target(self) -> list[str]:
         return named_options(partition=self.options.partition, account=self.options.account)
@@ -235,7 +248,7 @@ class SlurmDoctor:
         before = time.time()
         command = ("-P", "-c", _PROBE, str(path), address, str(port))
         try:
-            out = self.client.run(
+            answer = self.client.run_as_job(
                 "srun",
                 "--quiet",
                 f"--immediate={_IMMEDIATE_SECONDS}",
@@ -244,32 +257,47 @@ class SlurmDoctor:
                 "--ntasks=1",
                 "--time=1",
                 "--chdir=/",
-                "--export=NIL",
+                "--export=ALL",
                 f"--job-name=carrel-check-{node}",
                 *self._target(),
                 *self._after_prologue(sys.executable, *command),
             )
         except CarrelError as error:
-            if f"exit code {PROLOGUE_FAILED}" in error.message:
-                return _missing(
-                    node,
-                    "The prologue of sessions and jobs fails there.",
-                    "Run its lines on that node by hand, and mend prologue below [slurm] in "
-                    "carrel.toml.",
-                )
-            if "execve" in error.message or "No such file" in error.message:
-                return _missing(
-                    node, f"It does not have {sys.executable}.", "Install Carrel on a shared path."
-                )
-            return Finding(
-                subject=node,
-                verdict=Severity.UNKNOWN,
-                what=f"A job of a second did not run there: {error.message}",
-                mend="Try again when the node is less busy.",
+            return _not_run(node, error.message)
+        if answer.code != 0:
+            return self._why_not(node, answer)
+        return self._judged(node, answer.out, text, before=before, after=time.time())
+
+    def _why_not(self, node: str, answer: SlurmAnswer) -> Finding:
+        """Find why the command of a trial failed.
+
+        What Slurm says and what the job says comes in any order.
+        """
+        if answer.code == PROLOGUE_FAILED:
+            return _missing(
+                node,
+                "The prologue of sessions and jobs fails there.",
+                "Run its lines on that node by hand, and mend prologue below [slurm] in "
+                "carrel.toml.",
             )
-        return self._judged(node, out, text, before=before, after=time.time())
+        if "Unable to allocate" in answer.err:
+            return _not_run(node, answer.message)
+        if self.options.container:
+            return _missing(
+                node,
+                f"Carrel does not run there in a container: {answer.message}",
+                f"Run {self.options.container[0]} on that node by hand; in the container, "
+                f"{sys.executable} and the state folder must have the same paths. Change "
+                "container below [slurm] in carrel.toml.",
+            )
+        if "execve" in answer.err or "No such file" in answer.err:
+            return _missing(
+                node, f"It does not have {sys.executable}.", "Install Carrel on a shared path."
+            )
+        return _not_run(node, answer.message)
 
     def _after_prologue(self, *command: str) -> tuple[str, ...]:
+        command = (*self.options.container, *command)
         lines = prologue_lines(self.options.prologue)
         if not lines:
             return command
@@ -335,6 +363,19 @@ def extension_finding(user: str, level: str) -> Finding:
     )
 
 
+def gang_findings(config: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a warning if the scheduler does not start jobs on nodes of different kinds."""
+    scheduler = config.get("SchedulerType", "sched/backfill")
+    if scheduler != "sched/backfill":
+        yield Finding(
+            subject="jobs on several nodes",
+            verdict=Severity.WARNING,
+            what=f"{scheduler} does not start heterogeneous jobs: a job whose nodes have different "
+            "numbers of members or devices would wait forever.",
+            mend="Set SchedulerType=sched/backfill in slurm.conf.",
+        )
+
+
 def _settings_of(config: Mapping[str, str]) -> Iterator[Finding]:
     age = config.get("MinJobAge", "").split()
     if age and age[0].isdigit() and int(age[0]) < _LEAST_JOB_AGE:
@@ -368,3 +409,12 @@ def _fine(subject: str, what: str) -> Finding:
 
 def _missing(subject: str, what: str, mend: str) -> Finding:
     return Finding(subject=subject, verdict=Severity.MISSING, what=what, mend=mend)
+
+
+def _not_run(node: str, why: str) -> Finding:
+    return Finding(
+        subject=node,
+        verdict=Severity.UNKNOWN,
+        what=f"A job of a second did not run there: {why}",
+        mend="Try again when the node is less busy.",
+    )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from ...hub.errors import BackendFailed
 from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.interfaces.host import Addresses
 from ...hub.records.diagnostics import Finding
 from .client import SlurmClient, options_of
+from .container_images import with_default_image
 from .doctor import SlurmDoctor
 from .job_states import SlurmJob
 
@@ -30,7 +32,14 @@ class SlurmHostSetup:
         self._client = SlurmClient(self._options.conf, fresh_seconds=0.0)
 
     def prepare(self, subnets: str) -> Addresses:
-        self._client.nodes()
+        wanted, nodes = self._options.partition, self._client.nodes()
+        if wanted and not any(node.is_in(wanted) for node in nodes):
+            known = sorted({name for node in nodes for name in node.partitions})
+            raise BackendFailed(
+                f"The cluster has no node in a partition {wanted!r}.",
+                accepted="Set partition below [slurm] in carrel.toml to one of: "
+                f"{', '.join(known)}.",
+            )
         return Addresses(subnets="", internal_ip=self._options.address or _LOCALHOST)
 
     def running(self) -> tuple[str, ...]:
@@ -53,7 +62,8 @@ class SlurmHostSetup:
         """Do nothing: nodes belong to Slurm."""
 
     def findings(self) -> Iterator[Finding]:
-        doctor = SlurmDoctor(client=self._client, settings=self._settings, options=self._options)
+        options = with_default_image(self._options)
+        doctor = SlurmDoctor(client=self._client, settings=self._settings, options=options)
         yield from doctor.findings()
 
     def _live(self) -> dict[str, SlurmJob]:

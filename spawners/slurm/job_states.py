@@ -2,20 +2,24 @@
 
 Which job belongs to which lease stands in its comment, as JSON, and again in its name. A site's
 job_submit plug-in may write comments, and a user may rename a job: one of the two is enough.
+
+A job on nodes of different kinds has components, which Slurm lists as jobs of their own and starts
+together. ``by_lease`` returns them as one job.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from ...hub.interfaces.backend import AttemptStatus, ProcessState
 from ...hub.records.leases import Handle
 from ...hub.records.requests import Cause, CauseCode
-from .nodes import Gres, parse_gres
+from .nodes import Gres, hostnames, parse_gres
 
 _FORGOTTEN: Final = "FORGOTTEN"
 """Not a state of Slurm: a job without an end in the accounting, which slurmctld does not know."""
@@ -50,6 +54,8 @@ _REASONS: Final = {
     "AssocGrpCpuLimit": "the account's limit of CPUs is reached",
     "AssocGrpGRES": "the account's limit of devices is reached",
     "AssocGrpGRESMinutes": "the account's device-minutes are used up",
+    "AssocMaxWallDurationPerJobLimit": "its account allows no time limit as long; `carrel slurm "
+    "sync` mirrors changed quotas",
     "AssocMaxJobsLimit": "the account's limit of running jobs is reached",
     "BadConstraints": "no node can ever fulfil it",
     "BeginTime": "its earliest start is not reached yet",
@@ -66,6 +72,7 @@ _REASONS: Final = {
     "Priority": "other jobs of the cluster come first",
     "QOSGrpGRES": "the limit of devices of its QOS is reached",
     "QOSMaxGRESPerUser": "the limit of devices for each user of its QOS is reached",
+    "QOSMaxWallDurationPerJobLimit": "its QOS allows no time limit as long",
     "QOSMaxJobsPerUserLimit": "the limit of running jobs for each user of its QOS is reached",
     "ReqNodeNotAvail": "its node is not available",
     "Reservation": "it waits for its reservation",
@@ -79,16 +86,20 @@ class JobMark:
     """What Carrel notes in the comment of a job.
 
     Attributes:
-        devices: ids of the devices of the lease.
+        devices: ids of the devices of the lease; of a component, of those on its nodes.
+        members: the nodes of the members of a gang by rank; empty for a job of one member.
     """
 
     installation: str
     lease: str
     devices: tuple[str, ...] = ()
+    members: Mapping[int, str] = field(default_factory=dict)
 
     def comment(self) -> str:
+        members = {"members": self.members} if self.members else {}
         return json.dumps(
             {"carrel": self.installation, "lease": self.lease, "devices": list(self.devices)}
+            | members
         )
 
     @property
@@ -105,8 +116,9 @@ class JobMark:
                 installation=str(noted["carrel"]),
                 lease=str(noted["lease"]),
                 devices=tuple(str(each) for each in noted["devices"]),
+                members={int(rank): str(node) for rank, node in noted.get("members", {}).items()},
             )
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, AttributeError):
             prefix, _, rest = name.partition("-")
             installation, _, lease = rest.partition("-")
             if prefix != "carrel" or not installation or not lease:
@@ -125,8 +137,13 @@ class SlurmJob:
         listed_at: when Slurm was asked; 0 for a job from the accounting.
         minutes: the time limit; infinite for one without.
         exit_code: a wait status of POSIX.
-        gres: devices that it has, by type.
+        node: its nodes, as Slurm writes them.
+        gres: devices that it has, of each of its nodes.
         mark: None for a job from outside Carrel.
+        log: the path of its output.
+        leader: the id of the job of whose components it is one; 0 for a job without.
+        component: the number of the component, from 0.
+        parts: the components of a job that ``by_lease`` has put together.
     """
 
     id: int
@@ -138,9 +155,13 @@ class SlurmJob:
     reason: str = ""
     minutes: float = math.inf
     exit_code: int = 0
-    gres: tuple[Gres, ...] = ()
+    gres: tuple[tuple[Gres, ...], ...] = ()
     mark: JobMark | None = None
     listed_at: float = 0.0
+    log: str = ""
+    leader: int = 0
+    component: int = 0
+    parts: tuple[SlurmJob, ...] = ()
 
     @classmethod
     def from_squeue(cls, found: Mapping[str, Any], listed_at: float = 0.0) -> Self:
@@ -155,9 +176,12 @@ class SlurmJob:
             reason=str(found.get("state_reason") or ""),
             minutes=_number(found.get("time_limit")) or math.inf,
             exit_code=_exit_code(found.get("exit_code")),
-            gres=parse_gres(",".join(found.get("gres_detail") or ())),
+            gres=tuple(map(parse_gres, found.get("gres_detail") or ())),
             mark=JobMark.read(str(found.get("name") or ""), str(found.get("comment") or "")),
             listed_at=listed_at,
+            log=str(found.get("standard_output") or ""),
+            leader=int(_number(found.get("het_job_id"))),
+            component=int(_number(found.get("het_job_offset"))),
         )
 
     @classmethod
@@ -168,6 +192,7 @@ class SlurmJob:
         jobs when they register again.
         """
         times, state = found.get("time") or {}, found.get("state") or {}
+        het = found.get("het") or {}
         current = _state(state.get("current"))
         comment = (found.get("comment") or {}).get("job")
         return cls(
@@ -180,6 +205,8 @@ class SlurmJob:
             reason=str(state.get("reason") or ""),
             exit_code=_exit_code(found.get("exit_code")),
             mark=JobMark.read(str(found.get("name") or ""), str(comment or "")),
+            leader=int(_number(het.get("job_id"))),
+            component=int(_number(het.get("job_offset"))),
         )
 
     @property
@@ -190,6 +217,29 @@ class SlurmJob:
     @property
     def is_pending(self) -> bool:
         return self.state in _PENDING
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids under which Slurm lists it: those of its components, if it has any."""
+        return tuple(part.id for part in self.parts) or (self.id,)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether its members are steps, so that its batch script gets no signals."""
+        return self.mark is not None and bool(self.mark.members)
+
+    def devices_by_node(self) -> Iterator[tuple[str, Gres]]:
+        """Yield its devices with the name of their node."""
+        for node, found in zip(hostnames(self.node), self.gres, strict=False):
+            for gres in found:
+                yield node, gres
+
+    def part_of(self, rank: int) -> SlurmJob:
+        """Return the component with a member of a gang, or the job if that is not known."""
+        for part in self.parts:
+            if part.mark is not None and rank in part.mark.members:
+                return part
+        return self
 
     @property
     def handle(self) -> Handle:
@@ -251,13 +301,8 @@ class SlurmJob:
         return f"Slurm's state {self.state} of job {self.id}"
 
     def _cause(self) -> Cause | None:
-        if self._exit_status() == PROLOGUE_FAILED:
-            message = (
-                "The commands that this site runs before each session and job failed: an "
-                "administrator can read why in its log, and mend prologue below [slurm] in "
-                "carrel.toml."
-            )
-            return Cause(code=CauseCode.START_FAILED, message=message)
+        if (cause := prologue_cause(self._exit_status())) is not None:
+            return cause
         match self.state:
             case "OUT_OF_MEMORY":
                 code = CauseCode.OUT_OF_MEMORY
@@ -271,13 +316,55 @@ class SlurmJob:
         return Cause(code=code, message=f"{words} (state {self.state} of job {self.id}).")
 
 
+def prologue_cause(exit_status: int | None) -> Cause | None:
+    """Return the cause of an end with the exit status of a prologue that failed."""
+    if exit_status != PROLOGUE_FAILED:
+        return None
+    message = (
+        "The commands that this site runs before each session and job failed: an administrator "
+        "can read why in its log, and mend prologue below [slurm] in carrel.toml."
+    )
+    return Cause(code=CauseCode.START_FAILED, message=message)
+
+
 def by_lease(jobs: tuple[SlurmJob, ...], installation: str) -> dict[str, SlurmJob]:
-    """Return the newest job of each lease, or member of a gang, of an installation."""
-    found: dict[str, SlurmJob] = {}
-    for job in sorted(jobs, key=lambda each: (not each.has_ended, each.submitted_at, each.id)):
+    """Return the newest job of each lease of an installation; one that lives comes first."""
+    components: dict[tuple[str, int], list[SlurmJob]] = defaultdict(list)
+    for job in jobs:
         if job.mark is not None and job.mark.installation == installation:
-            found[job.mark.lease] = job
+            components[job.mark.lease, job.leader or job.id].append(job)
+    found: dict[str, SlurmJob] = {}
+    whole = [(lease, _together(parts)) for (lease, _), parts in components.items()]
+    for lease, job in sorted(
+        whole, key=lambda each: (not each[1].has_ended, each[1].submitted_at, each[1].id)
+    ):
+        found[lease] = job
     return found
+
+
+def _together(components: Sequence[SlurmJob]) -> SlurmJob:
+    """Return one job for its components: it lives while one of them does, and is lost with one."""
+    if not components[0].leader:
+        return components[0]
+    parts = sorted(components, key=lambda each: each.component)
+    living = [part for part in parts if not part.has_ended]
+    lost = [part for part in parts if part.state in _LOSSES]
+    first, shown = parts[0], (living or lost or parts)[0]
+    marks = [part.mark for part in parts if part.mark is not None]
+    members = {rank: node for mark in marks for rank, node in mark.members.items()}
+    return replace(
+        shown,
+        id=first.leader,
+        submitted_at=first.submitted_at,
+        ended_at=shown.ended_at if living else max(part.ended_at for part in parts),
+        log=first.log,
+        mark=replace(
+            marks[0],
+            devices=tuple(device for mark in marks for device in mark.devices),
+            members=members,
+        ),
+        parts=tuple(parts),
+    )
 
 
 def _state(found: Any) -> str:

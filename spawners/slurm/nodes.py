@@ -7,11 +7,12 @@ index. Which index a job gets is Slurm's choice: devices of one type on one node
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 _GPU: Final = re.compile(r"^gpu(?::(?P<type>[^:()]+))?:(?P<count>\d+)")
+_RANGES: Final = re.compile(r"(?P<name>[^\[]*)\[(?P<ranges>[\d,-]+)\](?P<rest>.*)")
 _NOT_READY: Final = {
     "down": "is down",
     "drain": "is drained in Slurm",
@@ -93,6 +94,21 @@ class SlurmNode:
                 told = f" ({self.reason})" if self.reason else ""
                 return f"{self.name} {_NOT_READY[state]}{told}."
         return ""
+
+
+def hostnames(text: str) -> Iterator[str]:
+    """Yield the names in a list of hosts of Slurm, such as ``gpu[1-2,08],login``."""
+    for part in re.split(r",(?![^\[]*\])", text):
+        match = _RANGES.fullmatch(part)
+        if match is None:
+            if part:
+                yield part
+            continue
+        for each in match["ranges"].split(","):
+            first, _, last = each.partition("-")
+            for number in range(int(first), int(last or first) + 1):
+                for rest in hostnames(match["rest"]) if match["rest"] else ("",):
+                    yield f"{match['name']}{number:0{len(first)}}{rest}"
 
 
 def parse_gres(text: str) -> tuple[Gres, ...]:

@@ -27,6 +27,7 @@ from ..sessions.lease_options import devices_of
 from ..sessions.readiness import Address, ServerDied
 from .batch_script import lease_options, prologue_lines
 from .client import SlurmClient, options_of
+from .container_images import with_image
 from .devices import device_variables
 from .job_states import JobMark, SlurmJob
 
@@ -57,6 +58,8 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
 
     _node = ""
     """The node on which the job runs; empty while it is pending."""
+    _chosen = SlurmOptions()
+    """The options with the session's image, from the submission on."""
 
     @default("exec_prefix")
     def _exec_prefix_default(self) -> str:
@@ -88,6 +91,10 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
         return options_of(self.site)
 
     @property
+    def _image(self) -> str:
+        return "" if self.lease is None else self.lease.image
+
+    @property
     def client(self) -> SlurmClient:
         return _client(self._slurm.conf)
 
@@ -113,6 +120,7 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
         self.open_log().close()
         await self._end_earlier_job()
         self._node, self.ip, self.port = "", "0.0.0.0", 0  # noqa: S104  # of its node
+        self._chosen = await asyncio.to_thread(with_image, self._slurm, self._image)
         await self.submit_batch_script()
         self._save_state((self.ip, self.port))
         told = ""
@@ -157,21 +165,19 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
         script = await self._get_batch_script(**values)
         command = shlex.split(format_template(self.exec_prefix, **values))
         command += shlex.split(format_template(self.batch_submit_cmd, **values))
-        environment = self.get_env()
-        # Names only: the values, among them the session's token, are on no command line.
-        exported = f"--export={','.join(environment)}"
         number = await asyncio.to_thread(
             self.client.submit,
-            [*self._lease_options(), exported],
+            self._lease_options(),
             script,
             command=command,
-            environment=environment,
+            environment=self.get_env(),
         )
         self.job_id = str(number)
         return self.job_id
 
     def cmd_formatted_for_batch(self) -> str:
-        return shlex.join([self.batchspawner_singleuser_cmd, *self.cmd, *self.get_args()])
+        command = [self.batchspawner_singleuser_cmd, *self.cmd, *self.get_args()]
+        return shlex.join([*self._chosen.container, *command])
 
     async def query_job_status(self) -> JobStatus:
         try:
@@ -236,4 +242,4 @@ class SlurmSession(HostSession, SlurmSpawner):  # type: ignore[misc]  # untyped 
             node=lease.node,
             group=self._group,
         )
-        return [*found, *slurm.options]
+        return [*found, *self._chosen.options]

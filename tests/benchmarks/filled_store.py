@@ -59,7 +59,7 @@ def fill(state: Path, owners: Sequence[str], devices: Sequence[str], *, ended: i
         store.submit(made(number, owners), at)
         _run(store, f"j-bench{number}", devices[number % len(devices)], at)
 
-    _each(state, range(first), has_run)
+    each(state, range(first), has_run)
     with closing(sqlite3.connect(state / "carrel.db", timeout=30)) as database, database:
         for copy in range(1, copies + 1):
             for table, key in _COPIED.items():
@@ -68,7 +68,7 @@ def fill(state: Path, owners: Sequence[str], devices: Sequence[str], *, ended: i
 
 def queue(state: Path, owners: Sequence[str], numbers: range) -> None:
     """Requests that wait from now on."""
-    _each(state, numbers, lambda store, number: _submitted(store, made(number, owners)))
+    each(state, numbers, lambda store, number: _submitted(store, made(number, owners)))
 
 
 def made(number: int, owners: Sequence[str]) -> NewRequest:
@@ -101,7 +101,8 @@ class Batch(Transactions):
         """The connection belongs to whoever began the transaction."""
 
 
-def _each(state: Path, numbers: range, work: Callable[[Store, int], object]) -> None:
+def each(state: Path, numbers: range, work: Callable[[Store, int], object]) -> None:
+    """Do something for each number, in one transaction."""
     url = URL.create("sqlite", database=str(state / "carrel.db"))
     with closing(Transactions(url)) as transactions:
 

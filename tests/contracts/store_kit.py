@@ -5,6 +5,7 @@ from __future__ import annotations
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.leases import Handle, LeaseRecord
 from carrel.hub.records.requests import Cause, CauseCode, NewRequest, RequestRecord
+from carrel.hub.records.schedules import Schedule
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
 from carrel.hub.transitions import lifecycle
@@ -64,6 +65,21 @@ def session(name: str, *, owner: str = "ada", server: str = "", key: str = "") -
         seconds=3600,
         idempotency_key=key or name,
         server_name=server,
+    )
+
+
+def schedule(name: str, owner: str = "ada", next_at: float | None = 100.0) -> Schedule:
+    return Schedule(
+        id=f"c-{name}",
+        owner=owner,
+        group="lab",
+        what="train.ipynb",
+        devices=1,
+        cron="0 6 * * *",
+        zone="UTC",
+        created_at=5.0,
+        next_at=next_at,
+        idempotency_key=name,
     )
 
 

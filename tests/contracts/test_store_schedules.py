@@ -10,20 +10,7 @@ from carrel.hub.errors import NotFound, OverMaximum
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.schedules import Schedule, ScheduleState
 
-
-def schedule(name: str, owner: str = "ada", next_at: float | None = 100.0) -> Schedule:
-    return Schedule(
-        id=f"c-{name}",
-        owner=owner,
-        group="lab",
-        what="train.ipynb",
-        devices=1,
-        cron="0 6 * * *",
-        zone="UTC",
-        created_at=5.0,
-        next_at=next_at,
-        idempotency_key=name,
-    )
+from .store_kit import schedule
 
 
 def test_schedules_are_stored_changed_and_removed(store: Store) -> None:
@@ -38,6 +25,7 @@ def test_schedules_are_stored_changed_and_removed(store: Store) -> None:
         first,
         state=ScheduleState.PAUSED,
         paused_why="Refused.",
+        paused_at=101.5,
         next_at=None,
         last_due=100.0,
         last_request="j-1",
@@ -53,6 +41,16 @@ def test_schedules_are_stored_changed_and_removed(store: Store) -> None:
     assert not store.remove_schedule("c-b")
     assert store.remove_schedules_of("ada") == 1
     assert (store.schedules("ada"), store.schedules("bob")) == ((), (other,))
+
+
+def test_schedules_of_a_course_are_those_of_all_owners_and_stay(store: Store) -> None:
+    mine = replace(schedule("a"), course="cs101")
+    theirs = replace(schedule("b", "bob"), course="cs101")
+    for each in (mine, schedule("c"), theirs, replace(schedule("d"), course="cs102")):
+        store.add_schedule(each, "{}", most=5)
+    assert store.schedules_of_course("cs101") == (mine, theirs)
+    assert store.remove_schedules_of("ada") == 1
+    assert store.schedules_of_course("cs101") == (mine, theirs)
 
 
 def test_a_missing_schedule_is_not_found(store: Store) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.utilization import (
     AttemptUtilization,
+    HeldDevices,
     UtilizationPoint,
     UtilizationSeries,
 )
@@ -55,3 +60,24 @@ def test_each_attempt_has_its_own_series(store: Store) -> None:
         (1, SERIES),
         (2, UtilizationSeries()),
     ]
+
+
+def test_what_was_held_is_read_lease_by_lease(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(store)
+    leases = [running(store, job(name), f"D{number}", at=100.0) for number, name in enumerate("ab")]
+    store.put_utilization({lease.id: SERIES for lease in leases})
+    built: list[float] = []
+
+    def counted(*, begins: float, **others: Any) -> UtilizationSeries:
+        built.append(begins)
+        return UtilizationSeries(begins=begins, **others)
+
+    monkeypatch.setattr("carrel.hub.store.sql.utilization.UtilizationSeries", counted)
+
+    def fold(held: Iterator[HeldDevices]) -> list[tuple[int, int]]:
+        return [(len(each.series.points), len(built)) for each in held]
+
+    assert store.fold_held_devices(0.0, 200.0, fold) == [(2, 1), (2, 2)]
+    assert store.fold_held_devices(0.0, 100.0, fold) == []

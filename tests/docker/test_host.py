@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers import firewall
+from carrel.spawners.docker.containers.subnets import has_address
 from carrel.spawners.docker.host import create
 from carrel.spawners.docker.nodes.node import firewall_rules
 
@@ -40,6 +43,25 @@ def test_firewall_and_networks_are_removed_and_those_of_another_installation_sta
     assert site.settings.installation not in left
     assert neighbour.settings.installation in left
     ground.clear()  # Once more, when nothing is left.
+
+
+def test_a_network_without_its_bridge_is_created_again(site: Site) -> None:
+    """A person or another program deleted the bridge; the engine does not look."""
+    ground = create(site.settings)
+    site.service.down()
+    (bridge,) = re.findall(
+        rf"^\d+: (crl{site.settings.installation}-hub):", interfaces("-oneline", "link"), re.M
+    )
+    interfaces("link", "delete", bridge)
+    assert not has_address(site.options.internal_ip)
+    assert ground.prepare(site.options.subnets).internal_ip == site.options.internal_ip
+    assert has_address(site.options.internal_ip)
+    site.service.up()
+
+
+def interfaces(*words: str) -> str:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def table(site: Site) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from dataclasses import replace
 
 import pytest
+from docker.errors import APIError
 
 from carrel.hub.attempts import snapshots
 from carrel.hub.interfaces.backend import ProcessState
@@ -67,3 +70,35 @@ except OSError:
             )
             assert said in site.log(order)
     assert len(site.service.started) == 2
+
+
+def test_the_value_of_a_secret_is_in_the_job_and_in_nothing_that_describes_it(site: Site) -> None:
+    value = "tok-8f14e45fceea167a"
+    site.service.secrets = {"files": {"KEY": value}, "variables": {"TOKEN": value}, "missing": ""}
+    code = (
+        "import os, time\n"
+        "key = open(os.environ['CARREL_SECRETS'] + '/KEY').read()\n"
+        "print(key == os.environ['TOKEN'], len(key), key, flush=True)\n"
+        "open(os.environ['CARREL_OUTPUT_DIR'] + '/length', 'w').write(str(len(key)))\n"
+        "while not os.path.exists('described'):\n"
+        "    time.sleep(0.05)\n"
+    )
+    order = site.order(command=("python", "-c", code))
+    order = replace(order, job=replace(order.job, secrets=("KEY:file", "TOKEN:env=TOKEN")))
+    site.backend.start(order)
+    eventually(lambda: "True 20 ***" in site.log(order))
+    described = ""
+    for each in site.api.containers(all=True):
+        with contextlib.suppress(APIError):  # those of other jobs end and are removed meanwhile
+            number = each["Id"]
+            logs = site.api.logs(number).decode()
+            described += json.dumps(site.api.inspect_container(number)) + logs
+            described += json.dumps(site.api.top(number, ps_args="-eo pid,args"))
+    assert order.lease_id in described
+    assert "CARREL_SECRETS" in described, "the command of the job is among the processes"
+    (order.home / "described").touch()
+    site.service.wait_for_event("ended")
+    files = [path for path in site.folder.rglob("*") if path.is_file()]
+    assert order.folder / "files" / "length" in files
+    for text in (described, str(site.service.events), *(f.read_text("latin-1") for f in files)):
+        assert value not in text

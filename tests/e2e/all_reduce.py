@@ -27,3 +27,13 @@ print(os.environ["CUDA_VISIBLE_DEVICES"])
 (pathlib.Path(os.environ["CARREL_OUTPUT_DIR"]) / f"{rank}.txt").write_text(str(total))
 sys.exit(3 if rank == 1 and "fail" in sys.argv else 0)
 """
+
+# The same with PyTorch, whose process group the members' variables are for.
+BY_GLOO = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+value = torch.tensor([10.0 ** dist.get_rank()])
+dist.all_reduce(value)
+print(f"rank {dist.get_rank()} of {dist.get_world_size()}: sum {value.item():.0f}")
+dist.destroy_process_group()
+"""

@@ -141,6 +141,37 @@ def is_handed_in(student: Person, work: FilePayload) -> None:
     expect(page.locator("#receipt-1")).to_contain_text("SHA-256")
 
 
+def official_check_starts(teacher: Person, student: Person, work: FilePayload) -> None:
+    rule = "/courses/ml1/assignments/ps1/official-checks/rule"
+    allowed = teacher.site.api("PUT", rule, user="teacher", json={"per_day": 1})
+    assert allowed.status_code == 200, allowed.text
+    page = student.page
+    page.reload()
+    page.set_input_files("#official-files", [work])
+    with another_page(page):
+        page.click("#official-check")
+    expect(page.locator("#official-left")).to_contain_text("Left today: 0 of 1.")
+
+
+def the_minute_of_the_check_passes(site: Installation) -> None:
+    mine = site.api("GET", "/courses/ml1/assignments/ps1/official-checks", user="student1")
+    (check,) = mine.json()["checks"]
+    site.wait_for(check["id"], "succeeded", user="teacher")
+    # The end is stored when it is first read.
+    site.api("GET", "/courses/ml1/assignments/ps1/official-checks", user="student1")
+    with closing(sqlite3.connect(site.state / "carrel.db")) as database, database:
+        shift = "set asked_at = asked_at - 60, ended_at = ended_at - 60"
+        database.execute(f"update official_checks {shift}")
+
+
+def the_verdict_comes_without_a_hidden_test(student: Person) -> None:
+    """The page updates without reloading."""
+    page = student.page
+    expect(page.locator("#assignment-work")).to_contain_text("Not all tests pass: ")
+    assert "isinstance" not in page.content()
+    student.picture("course-officially-checked")
+
+
 def row(page: Page, student: str) -> str:
     found = page.locator("#grades-region tbody tr").filter(has_text=student)
     return found.inner_text()
@@ -189,6 +220,7 @@ def from_the_roster_to_the_feedback(site: Installation, browser: Browser) -> Non
     expect(checked.get_by_role("row").filter(has_text="test-answer")).to_contain_text("passed")
     expect(checked.get_by_role("row").filter(has_text="test-double")).not_to_contain_text("passed")
     student1.picture("course-checked")
+    official_check_starts(teacher, student1, solved(hand_out, answer=ANSWER))
     is_handed_in(student1, solved(hand_out, answer=ANSWER, double=DOUBLE, essay=ESSAY))
     expect(page.locator("#receipt-1")).to_contain_text("On time")
 
@@ -202,7 +234,9 @@ def from_the_roster_to_the_feedback(site: Installation, browser: Browser) -> Non
         is_handed_in(student, work)
     expect(student2.page.locator("#receipt-1")).to_contain_text("which costs 10 % of the points")
     the_class_is_graded_and_corrected(teacher)
+    the_minute_of_the_check_passes(site)
     answers_are_graded_with_the_keyboard(teacher)
+    the_verdict_comes_without_a_hidden_test(student1)
     feedback_is_released(teacher)
     each_sees_the_own_feedback(student1, student2)
     points_are_asked_about_and_changed(student1, teacher)

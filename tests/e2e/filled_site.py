@@ -1,8 +1,9 @@
 """An installation with content for every page.
 
-student1 has a session with an idle warning, and jobs in every state; a device is held for student2;
-student3 is queued; newcomer has nothing yet. One device is drained, one is sick. cs101 has a budget
-and a term, vision a reservation next week. All pages have an announcement.
+student1 has a session with an idle warning, jobs in every state, and a channel for notifications; a
+device is held for student2; student3 is queued; newcomer has nothing yet, and vera is in another
+group. One device is drained, one is sick. cs101 has a budget and a term, vision a reservation next
+week. All pages have an announcement.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
 
 from ..courses.notebook_samples import source
-from .support import Installation, eventually, installation
+from .support import Installation, allow_links, eventually, installation
 from .widget_pages import submit, write_notebook
 
 PARAMETERS = """\
@@ -61,6 +62,11 @@ FAILS = """\
 def learn(rate):
     raise ValueError(f"the rate {rate} is not above 0")
 learn(-1)"""
+NOTIFICATIONS = """
+[notifications]
+services = ["jsons"]
+hosts = ["hooks.example.edu"]
+"""
 IDLE_SECONDS = 8.0
 _DEVICES = 6
 _LONG = 3600.0
@@ -84,9 +90,11 @@ class FilledSite:
 @contextmanager
 def filled_site(state: Path) -> Iterator[FilledSite]:
     folder = StateFolder.at(state)
-    folder.create()
+    allow_links(state, "https://git.example.org/")
     # Held devices and warnings must outlast the tests.
     Settings(claim_seconds=_LONG, idle_countdown_seconds=_LONG).save(folder)
+    with folder.site_file.open("a", encoding="utf-8") as file:
+        file.write(NOTIFICATIONS)
     with installation(state, "--simulated-devices", str(_DEVICES)) as site:
         yield FilledSite(site=site, ids=_filled(site, state.parent))
 
@@ -128,8 +136,13 @@ def _administered(site: Installation) -> str:
         _made(site, "PUT", f"/groups/{name}", "admin", **body)
     _dated(site)
     _taught(site)
-    made = _made(site, "POST", "/people", "admin", name="newcomer", groups=["cs101"])
-    site.passwords["newcomer"] = made["password"]
+    for name, group in (("newcomer", "cs101"), ("vera", "vision")):
+        made = _made(site, "POST", "/people", "admin", name=name, groups=[group])
+        site.passwords[name] = made["password"]
+    # Nothing is sent: no feedback is released to student1.
+    channel = {"address": "jsons://hooks.example.edu/carrel", "events": ["feedback"]}
+    _made(site, "POST", "/notifications/channels", "student1", **channel)
+    _made(site, "PUT", "/secrets/HF_TOKEN", "teacher", value="hf_1")
     coming = {"text": "The pool grows on Friday.", "ends_at": time.time() + 86400}
     _made(site, "POST", "/announcements", "admin", **coming)
     devices = site.api("GET", "/pool", user="admin").json()["devices"]
@@ -147,6 +160,12 @@ def _taught(site: Installation) -> None:
     _made(site, "POST", "/courses", "admin", name="seminar", students=students)
     place = "/courses/seminar/assignments/ps1"
     _made(site, "POST", f"{place}/release", "admin", files=[file])
+    rule = f"{place}/official-checks/rule"
+    _made(site, "PUT", rule, "admin", per_day=2, names_cells=True)
+    program = {"name": "leaderboard.py", "content": base64.b64encode(b"import torch").decode()}
+    _made(site, "PUT", f"{place}/leaderboard", "admin", per_day=5, files=[program])
+    timed = {"cron": "0 3 * * *", "zone": "Europe/Berlin"}
+    _made(site, "POST", "/courses/seminar/rehearsals/schedules", "admin", **timed)
     sent = _made(site, "POST", f"{place}/submissions", "student3", files=[file])
     page = b"<h1>ps1</h1><p>Well done.</p>"
     given = {

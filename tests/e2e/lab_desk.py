@@ -62,6 +62,15 @@ class LabDesk:
         page.click("#open-assignment")
         self._notebook(name)
 
+    def open_link(self, link: str, name: str) -> None:
+        """Follow a link to the page of the service, and confirm it for the running session."""
+        page = self.person.page
+        page.goto(link)
+        with another_page(page):
+            page.click("#open-here")
+        expect(self.notification("The files of the link are in")).to_be_visible(timeout=SESSION_MS)
+        self._notebook(name)
+
     def open_failed_cell(self, job: str, *, number: int) -> None:
         page = self.person.page
         page.goto(f"{self.person.site.service}/requests/{job}")

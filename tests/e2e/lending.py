@@ -94,6 +94,6 @@ def overlaps(spans: list[tuple[float, float]]) -> list[tuple[tuple[float, float]
     return [(one, other) for one, other in pairwise(sorted(spans)) if other[0] < one[1]]
 
 
-def begun(site: Installation, request: str) -> bool:
-    """Whether this job of the borrower would save when told to."""
-    return "begun" in site.api("GET", f"/requests/{request}/log", user=BORROWER).text
+def begun(site: Installation, request: str, user: str = BORROWER) -> bool:
+    """Whether this job would save when told to."""
+    return "begun" in site.api("GET", f"/requests/{request}/log", user=user).text

@@ -19,6 +19,7 @@ import httpx
 import psutil
 
 from carrel.hub.client import login
+from carrel.hub.config.state_folder import StateFolder
 
 from .. import plain_http
 from ..ports import free_port
@@ -298,6 +299,13 @@ def brought_up(made: _Made) -> Iterator[_Made]:
             if keep and (made.state / "logs").is_dir():
                 name = f"{made.state.parent.name}-{made.state.name}"
                 shutil.copytree(made.state / "logs", Path(keep) / "logs" / name, dirs_exist_ok=True)
+
+
+def allow_links(state: Path, *prefixes: str) -> None:
+    """Write a site file that allows links to addresses, before the installation starts."""
+    folder = StateFolder.at(state)
+    folder.create()
+    folder.site_file.write_text(f"[open_links]\nallowed = {json.dumps(prefixes)}\n")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from carrel.hub.client import login
 from ..hub.web.fakes import World
 from ..hub.web.reading import pages_and_parts
 from .axe import OF_COLOURS
-from .browser import Person, chromium
+from .browser import Person, another_page, chromium
 from .every_page import NO_PAGES, PAGES, Place
 from .filled_site import FilledSite, filled_site
 from .page_checks import by_keyboard, go, in_this_theme, listens, looks, watched, well_formed
@@ -124,6 +124,49 @@ def test_a_sign_in_on_the_command_line_ends_after_90_days(life: FilledSite) -> N
 def _expected(place: Place, complaint: str) -> bool:
     """The browser logs unsuccessful responses."""
     return place.status != 200 and f"status of {place.status}" in complaint
+
+
+@pytest.mark.browser
+def test_a_published_job_is_run_by_another_group_and_an_edited_receipt_refused(
+    life: FilledSite, windows: Windows, tmp_path: Path
+) -> None:
+    site, page, title = life.site, windows("student1"), "Four rounds for everyone"
+    page.goto(f"{site.service}/gallery/publish?request={life.ids['done']}")
+    page.get_by_label("Title").fill(title)
+    page.get_by_label("Who may see it").select_option("*")
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
+
+    other = windows("vera")
+    other.goto(f"{site.service}/gallery")
+    other.get_by_role("link", name=title).click()
+    other.get_by_role("link", name="Run it").click()
+    expect(other.locator("#chosen")).to_contain_text("as it was published")
+    other.get_by_role("button", name="Submit", exact=True).click()
+    expect(other.locator("#request-state")).to_contain_text("succeeded")
+    expect(other.locator("body")).to_contain_text("vision")
+
+    other.locator("#receipt-panel summary").click()
+    with other.expect_download() as loading:
+        other.get_by_role("link", name="Download the signed receipt").click()
+    receipt = tmp_path / "receipt.json"
+    loading.value.save_as(receipt)
+    verify = ("verify", str(receipt), "--site", site.url)
+    assert "Valid: receipt of" in site.cli(*verify).stdout
+    receipt.write_text(receipt.read_text().replace("vera", "ada"))
+    refused = site.cli(*verify, check=False)
+    assert (refused.returncode, "The receipt was edited" in refused.stderr) == (1, True)
+
+    first = other.url.rpartition("/")[2]
+    with another_page(other):
+        other.get_by_role("button", name="Run again on the same image").click()
+    # The differences from the first run are linked when it has ended.
+    with another_page(other):
+        other.get_by_role("link", name=f"With {first}").click()
+    expect(other.get_by_role("heading", name="Compare two jobs")).to_be_visible()
+    expect(other.locator("main")).to_contain_text("The runs are equal")
+    other.goto("about:blank")
+    page.goto("about:blank")
 
 
 @pytest.mark.browser

@@ -16,7 +16,7 @@ import pytest
 
 from carrel.hub.client.job_files import reader
 
-from .all_reduce import ALL_REDUCE
+from .all_reduce import ALL_REDUCE, BY_GLOO
 from .papermill_runs import notebooks, read, shown, start, statuses, streamed
 from .scheduler_server import SchedulerServer, form, scheduler_server
 from .support import CARREL, ROOT, Installation, eventually, installation
@@ -141,14 +141,6 @@ test "$STATUS" = 1
 BY_TORCHRUN = r"""
 set -euo pipefail
 field() { "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
-cat > gloo.py <<'END'
-import torch, torch.distributed as dist
-dist.init_process_group("gloo")
-value = torch.tensor([10.0 ** dist.get_rank()])
-dist.all_reduce(value)
-print(f"rank {dist.get_rank()} of {dist.get_world_size()}: sum {value.item():.0f}")
-dist.destroy_process_group()
-END
 # Two members with a device each; torchrun starts a process for each device.
 JOB=$(carrel run --nodes 2 --devices 1 --input gloo.py --time 5m --json -- \
     python -m torch.distributed.run gloo.py | field id)
@@ -191,6 +183,7 @@ def story(site: Installation, folder: Path, script: str) -> str:
     )
     (folder / "long.ipynb").write_text(notebook(loads, waits, "print(turns, first != pid())"))
     (folder / "reduce.py").write_text(ALL_REDUCE)
+    (folder / "gloo.py").write_text(BY_GLOO)
     (folder / "separators.ipynb").write_text(notebook(f"print({SEPARATORS!a})"))
     environment = {
         "PATH": f"{CARREL.parent}{os.pathsep}{os.environ['PATH']}",

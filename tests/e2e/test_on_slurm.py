@@ -11,7 +11,7 @@ from nbformat import reads, write
 
 from ..slurm.cluster import DEVICES, NODES, SlurmCluster
 from ..spawners.notebooks import notebook, printed
-from .all_reduce import ALL_REDUCE
+from .all_reduce import ALL_REDUCE, BY_GLOO
 from .support import Installation, eventually, installation
 from .two_students import Work, two_students_and_one_device
 
@@ -54,6 +54,31 @@ def test_two_students_and_one_device_on_a_cluster(site: Installation, slurm: Slu
     taken_but_one(slurm)
     free_are(site, 1)
     two_students_and_one_device(site, isolated=False, work=Work(), chapter="slurm-")
+
+
+@pytest.mark.slow
+def test_torchrun_on_two_nodes_adds_numbers_by_gloo(slurm: SlurmCluster, tmp_path: Path) -> None:
+    """Where PyTorch is installed."""
+    pytest.importorskip("torch")
+    (tmp_path / "gloo.py").write_text(BY_GLOO)
+    state = tmp_path / "state"
+    slurm.site_file(state, memory="2GiB")
+    with installation(state, "--engine", "slurm") as site:
+        for node in NODES:
+            slurm.submit(f"--gres=gpu:sim:{DEVICES - 1}", f"--nodelist={node}", "--mem=100M")
+        free_are(site, len(NODES))
+        sent = site.cli(
+            *("run", "--nodes", "2", "--devices", "1", "--time", "5m", "--json"),
+            *("--input", str(tmp_path / "gloo.py"), "--"),
+            *("python", "-m", "torch.distributed.run", "gloo.py"),
+            user=USER,
+        )
+        job = json.loads(sent.stdout)["id"]
+        ended = site.wait_for(job, "succeeded", user=USER, within=200)
+        assert {member["node"] for member in ended["lease"]["members"]} == set(NODES)
+        for rank in range(2):
+            said = site.cli("logs", job, "--member", str(rank), user=USER).stdout
+            assert f"rank {rank} of 2: sum 11\n" in said
 
 
 @pytest.mark.slow

@@ -1,24 +1,28 @@
 """A group reclaims devices that another borrows: notice, save, stop, and the work continues.
 
-And a suggestion of what would help comes true.
+And a suggestion of what would help comes true, and a job leaves a device that fails.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from carrel.hub.messages import units
+from carrel.spawners.devices.simulated import FAULTS
 
-from .browser import SESSION_MS, Person
+from .browser import SESSION_MS, Person, take_picture
 from .lending import (
     BORROWER,
     OWNER,
     asked_back,
+    begun,
     borrow_all,
     leases_by_device,
     lending_site,
@@ -31,6 +35,7 @@ GRACE = 20.0
 """A grace period that is long enough for all checks."""
 PREEMPTION_NOTICE = "cs101 reclaims devices"
 WAITS_FOR_IT = "being preempted for it; it starts when the grace period ends."
+EVIDENCE = "Simulated: 2 uncorrected memory errors"
 HELPS = "With 1 device instead of 2 it starts now."
 
 
@@ -121,6 +126,62 @@ def test_a_session_reclaims_borrowed_devices_and_all_owners_see_the_reason(
     assert len(lent) == 4
     assert all(not overlaps(spans) for spans in lent.values()), lent
     assert borrower.complaints == owner.complaints == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_job_whose_device_fails_ends_on_another_one_uncharged_for_the_loss(
+    browser: Browser, site: Installation
+) -> None:
+    owner, admin = (signed_in(browser, site, name) for name in (OWNER, "admin"))
+    (site.state / "homes" / OWNER / "fault").mkdir(parents=True)
+    job = submit(site, OWNER, "cs101", 1, "--workdir", "fault")
+    lost = site.wait_for(job, "running", user=OWNER)["lease"]
+    eventually(lambda: begun(site, job, OWNER), "it has begun")
+    device = lost["devices"][0]
+    page = owner.page
+    page.goto(f"{site.service}/requests/{job}")
+    state = page.locator("#request-state")
+    expect(state).to_contain_text("running")
+
+    # In the middle of its work the device reports errors.
+    faults = site.state / FAULTS
+    fault = {device["id"]: {"health": "sick", "why": EVIDENCE}}
+    faults.write_text(json.dumps(fault))
+
+    def moved() -> dict[str, Any] | None:
+        found = site.request(job, user=OWNER)
+        again = found["state"] == "running" and found["lease"]["epoch"] == 2
+        return found["lease"] if again else None
+
+    lease = eventually(moved, "it runs on another device", within=60)
+    assert lease["devices"][0]["id"] != device["id"]
+    expect(page.locator("main")).to_contain_text(EVIDENCE)
+    pictures(page, "fault-job")
+    admin.page.goto(f"{site.service}/admin/pool")
+    expect(admin.page.locator("main")).to_contain_text(EVIDENCE)
+    pictures(admin.page, "fault-pool")
+
+    (site.state / "homes" / OWNER / "fault" / "enough").touch()
+    site.wait_for(job, "succeeded", user=OWNER)
+    expect(state).to_contain_text("succeeded")
+    expect(page.locator("#log")).to_contain_text("ran without an error")
+    expect(page.locator("#log")).not_to_contain_text("KeyboardInterrupt")
+    pictures(page, "fault-ended")
+    charged = {line["lease_id"] for line in site.ledger(OWNER) if line["device_seconds"] > 0}
+    assert lease["id"] in charged
+    assert lost["id"] not in charged
+    assert owner.complaints == admin.complaints == []
+
+
+def pictures(page: Page, name: str) -> None:
+    """Take pictures on a screen and on a phone."""
+    size = page.viewport_size
+    assert size is not None
+    take_picture(page, f"{name}-light", full_page=True)
+    page.set_viewport_size({"width": 390, "height": 844})
+    take_picture(page, f"{name}-phone", full_page=True)
+    page.set_viewport_size(size)
 
 
 def the_ledger_adds_up(site: Installation, person: Person) -> None:

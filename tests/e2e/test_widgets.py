@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
@@ -11,14 +12,15 @@ from textwrap import indent
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from ..extensions.materials.git_server import GitServer, git_server
 from ..promises import in_time
 from ..requirements import need
 from .axe import findings
-from .browser import SESSION_MS, Person, take_picture
+from .browser import SESSION_MS, Person, another_page, take_picture
 from .lab_desk import LabDesk, assignment_is_released
 from .session_outputs import AWAY, PRINTS, Outputs
-from .support import Installation, eventually
-from .widget_pages import Notebook, save, shows, submit, write_notebook
+from .support import Installation, allow_links, eventually, installation
+from .widget_pages import Notebook, notebook_text, save, shows, submit, write_notebook
 
 pytestmark = pytest.mark.browser
 
@@ -44,6 +46,22 @@ time.sleep(3)  # the kernel says that it is busy
 ctypes.PyDLL(None).sleep(6)  # holds Python's lock: no other thread runs
 print('let', 'go')"""
 STARTED_HERE = "from carrel.extensions.widgets import JobView, SubmitForm\n"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitServer]:
+    """A git server whose repositories may be opened by links."""
+    with git_server(tmp_path_factory.mktemp("served")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, served: GitServer) -> Iterator[Installation]:
+    """An installation with one simulated device that opens links."""
+    state = tmp_path_factory.mktemp("site") / "state"
+    allow_links(state, f"{served.url}/")
+    with installation(state, "--simulated-devices", "1") as made:
+        yield made
 
 
 @pytest.fixture
@@ -139,7 +157,7 @@ def is_closed_for_good(site: Installation, announcement: Locator) -> None:
 
 def stands_still(notebook: Notebook) -> None:
     """A detached view stops counting."""
-    facts = notebook.view.locator(".carrel-facts")
+    facts = notebook.view.locator(".carrel-facts").first
     shown = facts.inner_text()
     assert "runs for" in shown
     seen_at = notebook.page.evaluate("Date.now()")
@@ -193,7 +211,13 @@ def test_a_sweep_is_watched_and_a_trial_is_stopped_by_keyboard(
     page.get_by_role("button", name="Stop trial 3").click()
     expect(page.locator("#request-trials")).to_contain_text("2 stopped")
     assert page.url.endswith(f"/requests/{job}?trials=1&files=1#trials-title")
+    page.locator("#sharing-panel summary").click()
+    branch = "lr=0.1: cells 2 to 3, trial 2"
+    expect(page.get_by_role("region", name="Stages")).to_contain_text(branch)
+    expect(page.locator("#shared-cells")).to_contain_text("uses lr")
     page.close()
+    view.get_by_text("What trials share").click()
+    shows(view, branch)
     gate.touch()
     shows(view, "4 trials: 2 succeeded, 2 stopped. The best one is trial 2: loss = 0.1.")
     expect(view.get_by_role("img", name="Parallel coordinates of 2 trials")).to_be_visible()
@@ -396,3 +420,25 @@ def test_a_student_works_checks_hands_in_and_submits_without_leaving_jupyterlab(
     expect(lab.notebook.locator(".jp-Cell.jp-mod-active")).to_contain_text("ZeroDivisionError")
     assert "ZeroDivisionError" in (home / "fails-1.ipynb").read_text()
     assert "ZeroDivisionError" not in (home / "fails.ipynb").read_text()
+
+
+@pytest.mark.slow
+def test_a_link_opened_again_keeps_the_cell_of_the_user_and_brings_that_of_the_repository(
+    site: Installation, person: Person, home: Path, served: GitServer
+) -> None:
+    served.commit("course", {"week1/a.ipynb": notebook_text("first = 1", "second = 2")})
+    lab = LabDesk(person)
+    link = f"{site.service}/open?url={served.url}/course.git&path=week1/a.ipynb"
+    lab.open_link(link, "a")
+    lab.write_into_first_cell("first = 'mine'")
+    save(person.page)
+    served.commit("course", {"week1/a.ipynb": notebook_text("first = 1", "second = 'theirs'")})
+    lab.open_link(link, "a")
+    expect(lab.notebook.locator(".jp-CodeCell")).to_contain_text(["'mine'", "'theirs'"])
+    merged = (home / "course/week1/a.ipynb").read_text()
+    assert "first = 'mine'" in merged
+    assert "second = 'theirs'" in merged
+    person.page.goto(f"{link}&branch=none")
+    with another_page(person.page):
+        person.page.click("#open-here")
+    expect(lab.notification("has no branch or tag none")).to_be_visible(timeout=SESSION_MS)

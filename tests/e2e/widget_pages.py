@@ -17,10 +17,21 @@ _TAKEN_MS = 3_000
 """After so long without effect a key is pressed again."""
 
 
-def write_notebook(path: Path, *cells: str, parameters: str = "") -> None:
-    node = nbformat.v4.new_notebook(
+def _empty() -> nbformat.NotebookNode:
+    return nbformat.v4.new_notebook(
         metadata={"kernelspec": {"name": "python3", "display_name": "P", "language": "python"}}
     )
+
+
+def notebook_text(*cells: str) -> str:
+    """Return a notebook whose cells have the same ids each time."""
+    node = _empty()
+    node.cells = [nbformat.v4.new_code_cell(each, id=f"c{at}") for at, each in enumerate(cells)]
+    return nbformat.writes(node)
+
+
+def write_notebook(path: Path, *cells: str, parameters: str = "") -> None:
+    node = _empty()
     if parameters:
         first = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
         node.cells.append(first)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from nbformat import write
 
 from carrel.extensions import sweep as module
+from carrel.extensions.sweep import explain_sweep
 from carrel.hub.errors import InvalidInput
 from carrel.hub.sweeps.space_syntax import space_from_json
+
+from ..spawners.notebooks import notebook
 
 
 @pytest.fixture
@@ -42,3 +47,18 @@ def test_a_sweep_has_one_space(sent: dict[str, Any]) -> None:
     for given in ({}, {"grid": {"lr": [1]}, "search": {"lr": [1]}}):
         with pytest.raises(InvalidInput, match="or a search"):
             module.sweep("train.ipynb", **given)
+
+
+def test_what_trials_would_share_is_told_without_a_site(tmp_path: Path) -> None:
+    write(notebook("data = [1]", "print(data, lr)", parameters="lr = 0.0"), tmp_path / "n.ipynb")
+    found = explain_sweep(tmp_path / "n.ipynb", {"lr": [0.1, 0.01]})
+    assert str(found).splitlines()[:6] == [
+        "n.ipynb: 2 trials of 3 cells.",
+        "",
+        "cells 1 to 2, once for 2 trials",
+        "├── lr=0.1: cell 3, trial 1",
+        "└── lr=0.01: cell 3, trial 2",
+        "",
+    ]
+    with pytest.raises(InvalidInput, match="width"):
+        explain_sweep(tmp_path / "n.ipynb", search={"width": [1, 2]}, number=3)

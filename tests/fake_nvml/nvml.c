@@ -12,6 +12,9 @@
      FAKE_NVML_ECC=I:N        GPU I has N uncorrected errors
      FAKE_NVML_USE=I:N        GPU I was used N percent of the time just now
      FAKE_NVML_SAMPLES=I:N    … and up to N percent some seconds ago
+     FAKE_NVML_CLOCK=I:MHZ, …_THROTTLE=I:BITS, …_CELSIUS=I:N, …_MILLIWATTS=I:N, …_POWER_LIMIT=I:N,
+     …_LANES=I:N, …_REPLAYS=I:N, …_CORRECTED=I:N
+                              readings of GPU I; it does not offer those that are not given
      FAKE_NVML_PIDS=I:PID,... processes on unit I (of a MIG instance: 100 * (GPU + 1) + slot)
 */
 #include <signal.h>
@@ -35,6 +38,11 @@ typedef struct {
 } process;
 
 typedef struct { unsigned long long at, value; } sample;
+typedef struct {
+    char legacy[16];
+    unsigned int domain, bus, device, device_id, subsystem_id;
+    char bus_id[32];
+} pci_info;
 
 static unit units[MAXIMUM][SLOTS + 1];
 
@@ -160,10 +168,57 @@ int nvmlDeviceGetRemappedRows(unit *device, unsigned int *corrected, unsigned in
 }
 
 int nvmlDeviceGetTotalEccErrors(unit *device, int type, int counter, unsigned long long *count) {
-    (void)type;
     (void)counter;
-    const char *text = value_for("FAKE_NVML_ECC", device->gpu);
+    const char *text = value_for(type == 0 ? "FAKE_NVML_CORRECTED" : "FAKE_NVML_ECC", device->gpu);
+    if (type == 0 && text == NULL) return NOT_SUPPORTED;
     *count = text == NULL ? 0 : strtoull(text, NULL, 10);
+    return SUCCESS;
+}
+
+static int number(unit *device, const char *name, unsigned int *out) {
+    const char *text = value_for(name, device->gpu);
+    if (value_for("FAKE_NVML_LOST", device->gpu) != NULL) return GPU_IS_LOST;
+    if (text == NULL) return NOT_SUPPORTED;
+    *out = (unsigned int)strtoul(text, NULL, 10);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetClockInfo(unit *device, int type, unsigned int *out) {
+    (void)type;
+    return number(device, "FAKE_NVML_CLOCK", out);
+}
+
+int nvmlDeviceGetTemperature(unit *device, int sensor, unsigned int *out) {
+    (void)sensor;
+    return number(device, "FAKE_NVML_CELSIUS", out);
+}
+
+int nvmlDeviceGetPowerUsage(unit *device, unsigned int *out) {
+    return number(device, "FAKE_NVML_MILLIWATTS", out);
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(unit *device, unsigned int *out) {
+    return number(device, "FAKE_NVML_POWER_LIMIT", out);
+}
+
+int nvmlDeviceGetCurrPcieLinkWidth(unit *device, unsigned int *out) {
+    return number(device, "FAKE_NVML_LANES", out);
+}
+
+int nvmlDeviceGetPcieReplayCounter(unit *device, unsigned int *out) {
+    return number(device, "FAKE_NVML_REPLAYS", out);
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(unit *device, unsigned long long *out) {
+    unsigned int bits = 0;
+    int code = number(device, "FAKE_NVML_THROTTLE", &bits);
+    *out = bits;
+    return code;
+}
+
+int nvmlDeviceGetPciInfo_v3(unit *device, pci_info *out) {
+    memset(out, 0, sizeof *out);
+    snprintf(out->bus_id, sizeof out->bus_id, "00000000:%02X:00.0", device->gpu + 1);
     return SUCCESS;
 }
 

@@ -7,6 +7,8 @@ import time
 import psutil
 import pytest
 
+from carrel.spawners.processes import lease_processes
+
 from ..e2e.support import Installation, eventually
 from ..promises import in_time
 from .audit import Lease, read
@@ -136,9 +138,7 @@ def _kill(process: psutil.Process) -> float:
     """kill -9; returns the moment of its death."""
     process.kill()
     died = time.time()
-    eventually(
-        lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, "it died"
-    )
+    assert lease_processes.wait_gone([process], time.monotonic() + 60)
     return died
 
 

@@ -52,7 +52,7 @@ def site(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Installation]:
 
 @pytest.mark.parametrize(
     ("seed", "jobs", "kills"),
-    [campaign(11, 40, 4), campaign(12, 200, 20, slow=True)],
+    [campaign(11, 20, 4), campaign(12, 200, 20, slow=True)],
 )
 def test_every_job_ends_once_whatever_is_killed(
     site: Installation, slurm: SlurmCluster, seed: int, jobs: int, kills: int

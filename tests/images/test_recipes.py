@@ -11,7 +11,7 @@ from carrel.hub.errors import InvalidInput, NotFound
 from carrel.images import recipes
 from carrel.images.recipes import Recipe
 
-ALL = ("base", "datascience", "grading", "torch")
+ALL = ("base", "datascience", "grading", "jax", "torch")
 LOCKS = sorted(recipes.HERE.glob("*/requirements*.txt"))
 GOOD = 'title = "Ours"\nsummary = "For us."\nfrom = "base"\n'
 
@@ -26,7 +26,7 @@ def own(folder: Path, toml: str = GOOD, *, name: str = "ours") -> Path:
 
 
 def test_base_images_come_before_images_built_on_them() -> None:
-    assert recipes.names() == ("base", "datascience", "grading", "torch")
+    assert recipes.names() == ALL
     torch = recipes.chain(recipes.find("torch"))
     assert [each.name for each in torch] == ["base", "datascience", "torch"]
 
@@ -123,7 +123,7 @@ def test_a_recipe_that_says_something_else_is_refused(
 
 
 def test_an_unknown_recipe_is_refused_with_the_existing_ones(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="One of: base, datascience, grading, torch"):
+    with pytest.raises(NotFound, match="One of: base, datascience, grading, jax, torch"):
         recipes.find("julia")
     with pytest.raises(InvalidInput, match="There is no folder"):
         recipes.find(str(tmp_path / "nothing"))

@@ -130,11 +130,11 @@ class SlurmCluster:
         small: dict[str, Any] = {"cpus": 1, "memory": 256 * 2**20, "simulated": ("sim",)}
         return SlurmOptions(**{"conf": str(self.conf)} | small | changed)
 
-    def site_file(self, state: Path) -> None:
+    def site_file(self, state: Path, *, memory: str = "512MiB") -> None:
         """Make the state folder of an installation on this cluster, with its carrel.toml."""
         state.mkdir(mode=0o700)
         (state / "carrel.toml").write_text(
-            f'[slurm]\nconf = "{self.conf}"\nsimulated = ["sim"]\ncpus = 1\nmemory = "512MiB"\n'
+            f'[slurm]\nconf = "{self.conf}"\nsimulated = ["sim"]\ncpus = 1\nmemory = "{memory}"\n'
         )
 
     def start(self) -> None:

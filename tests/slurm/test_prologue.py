@@ -27,8 +27,8 @@ def ended(cluster: SlurmCluster, folder: Path, prologue: str) -> SlurmJob:
     client = SlurmClient(str(cluster.conf), fresh_seconds=0)
     command = ("/bin/sh", "-c", f'echo "$KEPT$LOADED" > {folder}/seen')
     number = client.submit(
-        [f"--output={folder}/log", "--chdir=/", "--export=NIL"],
-        batch_script(command, {"KEPT": "it's"}, prologue),
+        [f"--output={folder}/log", "--chdir=/"],
+        batch_script(command, {"KEPT": "it's"}, cluster.options(prologue=prologue)),
     )
 
     def job() -> SlurmJob:

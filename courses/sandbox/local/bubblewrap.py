@@ -52,11 +52,11 @@ def command(settings: SandboxSettings, *, orders: int, users: int) -> list[str]:
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--new-session", "--chdir", "/"),
         *_environment(settings.environment),
-        *(sys.executable, "-I", "-c", _BEGIN, str(orders), *settings.imports),
+        *(sys.executable, "-I", "-c", START_CODE, str(orders), *settings.imports),
     ]
 
 
-_BEGIN: Final = (
+START_CODE: Final = (
     f"import sys, runpy; sys.path.insert(0, {PROGRAMS!r}); "
     "runpy.run_module('guest.forkserver', run_name='__main__', alter_sys=True)"
 )

@@ -5,15 +5,16 @@ function render({ model, el }) {
   const part = jobParts("job");
   const why = whyBelow(model);
   const curves = curvesShown();
+  const compilations = compilationsShown();
   outer.body.append(
     make("div", { class: "carrel-head" }, part.title, part.state, part.id),
     part.facts, part.wait, why.node,
     make("div", { class: "carrel-line" }, part.bar, part.count),
-    part.cells,
+    part.remaining, part.cells,
     make("div", { class: "carrel-line", hidden: true }, part.stepBar, part.step),
     part.cause,
     make("div", { class: "carrel-actions" }, part.cancel, part.page, part.output, part.sure),
-    part.refused, part.more, curves.node, part.tail, // growing parts below the buttons
+    part.refused, part.more, curves.node, compilations.node, part.tail, // growing parts below the buttons
   );
   const cancel = confirmation(model, part);
 
@@ -28,6 +29,9 @@ function render({ model, el }) {
     show(part.bar.parentNode, Boolean(progress.total));
     drawBar(part.bar, progress.done, progress.total, words);
     text(part.count, words);
+    const remaining = job.state === "running" ? job.remaining || "" : "";
+    text(part.remaining, remaining);
+    show(part.remaining, Boolean(remaining));
     drawCells(part.cells, cells, progress.total);
     drawStep(part, job, progress.step);
     drawCause(part, job);
@@ -54,6 +58,7 @@ function render({ model, el }) {
     follow(model, ["job", "cells", "progress", "service", "asked", "refused"], draw, 1, outer),
     follow(model, ["log"], drawLog, 0, outer),
     follow(model, ["reports"], () => curves.draw(model.get("reports")), 0, outer),
+    follow(model, ["compilations"], () => compilations.draw(model.get("compilations")), 0, outer),
     outer.stop,
     cancel.stop,
     why.stop,

@@ -16,6 +16,7 @@ function jobParts(noun) {
     class: "carrel-bar", role: "progressbar", "aria-label": "Cells done", "aria-valuemin": 0,
   }, make("div", { class: "carrel-fill" }));
   part.count = make("span", { class: "carrel-count" });
+  part.remaining = make("p", { class: "carrel-facts carrel-remaining", hidden: true });
   part.cells = make("ol", { class: "carrel-cells", "aria-label": "Cells" });
   part.stepBar = make("div", {
     class: "carrel-bar carrel-thin", role: "progressbar", "aria-label": "Inside the cell", "aria-valuemin": 0,
@@ -168,6 +169,20 @@ function whyBelow(model) {
   return { node: more, stop: why.stop };
 }
 
+// Functions that the job has accelerated, with the lines that prevent it.
+function compilationsShown() {
+  const list = make("ul", {});
+  const node = make("details", { class: "carrel-more", hidden: true }, make("summary", {}, "Accelerated functions"), list);
+  const line = (each) => make("li", {}, `${each.place} `, make("code", {}, each.source), `: ${each.reason}. ${each.rewrite}`);
+  const draw = whenChanged((found) => {
+    show(node, found.length > 0);
+    list.replaceChildren(...found.map((each) => make("li", {},
+      make("code", {}, each.function), ` ${each.place}: ${each.outcome}`,
+      ...(each.obstacles.length ? [make("ul", {}, ...each.obstacles.map(line))] : []))));
+  });
+  return { node, draw };
+}
+
 // Title, state, facts, reason of the wait, and links.
 function drawHead(part, more, job, link) {
   text(part.title, job.title);
@@ -191,9 +206,12 @@ function drawStep(part, job, step) {
 function drawCause(part, job) {
   const cause = job.cause;
   const warned = !cause && job.warning;
-  show(part.cause, Boolean(warned || cause));
-  part.cause.classList.toggle("carrel-warned", Boolean(warned));
-  if (warned) text(part.cause, `It is stopped at ${clock(warned.stops_at)} (in ${span(warned.stops_at - now())}). ${warned.message}`);
+  const signs = cause || job.ended ? [] : job.signs || [];
+  show(part.cause, Boolean(warned || cause || signs.length));
+  part.cause.classList.toggle("carrel-warned", Boolean(warned || signs.length));
+  const found = signs.length && !warned ? [...signs, "The job goes on."] : signs;
+  const stops = warned ? [`It is stopped at ${clock(warned.stops_at)} (in ${span(warned.stops_at - now())}). ${warned.message}`] : [];
+  if (warned || found.length) text(part.cause, [...stops, ...found].join(" "));
   part.cause.classList.toggle("carrel-bad", job.state === "failed" || job.state === "timed_out");
   if (cause) text(part.cause, cause.message);
   show(part.more, Boolean(cause && cause.details));

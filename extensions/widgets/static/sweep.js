@@ -69,6 +69,17 @@ function trialTable(stop) {
   };
 }
 
+// Fetched when it is opened first.
+function sharingBelow(model) {
+  const pre = make("pre", { class: "carrel-log carrel-tree", tabindex: 0, role: "region", "aria-label": "What trials share" }, "The notebook is being analysed …");
+  const node = make("details", { class: "carrel-more" }, make("summary", {}, "What trials share"), pre);
+  node.addEventListener("toggle", () => { if (node.open && !model.get("sharing")) model.send({ do: "sharing" }); });
+  const draw = () => { if (model.get("sharing")) text(pre, model.get("sharing")); };
+  model.on("change:sharing", draw);
+  draw();
+  return { node, stop: () => model.off("change:sharing", draw) };
+}
+
 function sweepNews(job, sweep) {
   const cause = job.ended && job.cause ? ` ${job.cause.message}` : "";
   const best = sweep && sweep.best ? ` The best trial is ${sweep.best}: ${sweep.objective}.` : "";
@@ -83,6 +94,7 @@ function render({ model, el }) {
   const summary = make("p", {});
   const notes = make("div", { class: "carrel-soft" });
   const table = make("a", { class: "carrel-link", download: true }, "CSV");
+  const sharing = sharingBelow(model);
   const trials = trialTable((number) => model.send({ do: "stop", number }));
   outer.body.append(
     make("div", { class: "carrel-head" }, part.title, part.state, part.id),
@@ -90,7 +102,7 @@ function render({ model, el }) {
     make("div", { class: "carrel-line", hidden: true }, part.stepBar, part.step),
     part.cause,
     make("div", { class: "carrel-actions" }, part.cancel, part.page, table, part.sure),
-    part.refused, part.more, summary, notes, curves.node, coordinates.node, trials.node,
+    part.refused, part.more, summary, notes, curves.node, coordinates.node, trials.node, sharing.node,
   );
   const cancel = confirmation(model, part);
 
@@ -125,6 +137,7 @@ function render({ model, el }) {
     outer.stop,
     cancel.stop,
     why.stop,
+    sharing.stop,
     () => model.off("change:refused", refused),
   ];
   return () => stops.forEach((stop) => stop());

@@ -87,3 +87,6 @@ def _difference(change: ChangeOut, now: float) -> str:
 
 
 audit_command.add_command(verify_command)
+
+
+COMMANDS: dict[str, click.Command] = {"audit": audit_command}

@@ -18,6 +18,7 @@ from ..common.operator_options import state_option
 
 _MARKS = {
     Severity.FINE: "ok     ",
+    Severity.NOTE: "note   ",
     Severity.WARNING: "warning",
     Severity.MISSING: "MISSING",
     Severity.UNKNOWN: "unknown",

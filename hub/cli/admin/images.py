@@ -71,7 +71,7 @@ def list_command(*, every: bool, as_json: bool, site: str | None) -> None:
             [
                 units.short_reference(image.reference) + ("" if image.newest else " (older)"),
                 image.title + (" (default)" if image.default else ""),
-                units.size(image.size_bytes),
+                _size(image),
                 display.local_time(image.built_at, now),
                 ", ".join(image.nodes),
                 _pinned(image),
@@ -107,7 +107,7 @@ def show_command(*, image: str, as_json: bool, site: str | None) -> None:
         ("Summary", shown.summary),
         ("Packages", ", ".join(shown.packages)),
         ("Kernels", ", ".join(shown.kernels)),
-        ("Size", units.size(shown.size_bytes)),
+        ("Size", _size(shown)),
         ("Built", display.local_time(shown.built_at, time.time())),
         ("On", ", ".join(shown.nodes)),
         ("Pinned", _pinned(shown)),
@@ -165,6 +165,10 @@ def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) ->
     click.echo(f"{group} uses the newest build of {name} from now on.")
 
 
+def _size(image: ImageOut) -> str:
+    return units.size(image.size_bytes) if image.size_bytes else "unknown"
+
+
 def _pinned(image: ImageOut) -> str:
     """Return the pins of a build, without the word that the heading repeats."""
     return "; ".join(each.removeprefix("pinned ") for each in image.pinned)
@@ -192,3 +196,6 @@ def _found(catalogue: ImagesOut, text: str) -> ImageOut:
 
 for _command in (build_command, verify_command, prune_command, bootstrap_command):
     images_command.add_command(_command)
+
+
+COMMANDS: dict[str, click.Command] = {"images": images_command}

@@ -192,3 +192,6 @@ def _print(consequences: ConsequencesOut, *, as_json: bool) -> None:
         click.echo(sentence)
     if not consequences.saved:
         click.echo("Nothing was changed.")
+
+
+COMMANDS: dict[str, click.Command] = {"pool": pool_command}

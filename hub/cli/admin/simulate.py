@@ -135,7 +135,8 @@ def _of_ledger(chosen: SimulateOptions) -> tuple[Experiment, str]:
     if chosen.trace or chosen.where:
         raise click.UsageError("--from-ledger cannot be combined with --trace or --where.")
     # The store needs the hub packages of Carrel.
-    from .simulate_ledger import describe_site, read_ledger, site_devices  # noqa: PLC0415
+    from ...usage.what_if.site_history import describe_site, site_devices  # noqa: PLC0415
+    from .simulate_ledger import read_ledger  # noqa: PLC0415
 
     ledger = read_ledger(chosen.state, _selection(chosen))
     devices = site_devices(ledger.devices, chosen.nodes)

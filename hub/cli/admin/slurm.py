@@ -75,10 +75,10 @@ def sync(*, state: StateFolder, dry_run: bool) -> None:
     """Mirror the quotas of groups to accounts of Slurm.
 
     Every group becomes an account carrel_GROUP below that of its parent, with its max quota as
-    GrpTRES and its weight as fair share. With `mirror = true` below [slurm] in carrel.toml, jobs
-    are charged to these accounts. Run it again after each change of the quotas; accounts of
-    removed groups are left as they are. It needs a cluster with slurmdbd, and an account that may
-    change it.
+    GrpTRES, its longest time limit as MaxWall and its weight as fair share. With `mirror = true`
+    below [slurm] in carrel.toml, jobs are charged to these accounts. Run it again after each change
+    of the quotas; accounts of removed groups are left as they are. It needs a cluster with
+    slurmdbd, and an account that may change it.
 
     Prints the calls of sacctmgr that were made, one per line; nothing if all accounts are as they
     should be.

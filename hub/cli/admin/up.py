@@ -1,4 +1,4 @@
-"""``carrel up`` and ``carrel down``."""
+"""``carrel up``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import click
 
 from ...config.settings import EngineKind
 from ...config.state_folder import StateFolder
-from ...supervisor.down import down as take_down
 from ...supervisor.up import UpOptions
 from ...supervisor.up import up as bring_up
 from ..common.operator_options import state_option
@@ -89,21 +88,4 @@ def up(
     )
 
 
-@click.command()
-@state_option
-def down(*, state: StateFolder) -> None:
-    """Stop Carrel with all sessions and jobs.
-
-    Stops the three processes of `carrel up`, then all sessions and jobs of this state folder,
-    and lists them. Their requests end as cancelled and their devices are released. Queued
-    requests are kept, and start after the next `carrel up`.
-
-    \b
-    Examples:
-      carrel down
-      carrel down --state /srv/carrel
-    """
-    take_down(state, click.echo)
-
-
-COMMANDS: dict[str, click.Command] = {"up": up, "down": down}
+COMMANDS: dict[str, click.Command] = {"up": up}

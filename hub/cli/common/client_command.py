@@ -105,6 +105,10 @@ class ClientCommand(click.Command):
         return Failed(error, as_json=as_json, status=self.failure_status)
 
 
+class ClientGroup(ClientCommand, click.Group):
+    """A group that is also a command of its own, without a subcommand."""
+
+
 class WaitingCommand(ClientCommand):
     """A command whose exit status is the result of a job, so that errors have a status above 1."""
 

@@ -18,6 +18,7 @@ from ...records.requests import CauseCode
 from ...scheduling.model.text import hours
 from ...schemas import (
     DeviceOut,
+    JobSignOut,
     LedgerOut,
     PipelineJobOut,
     PipelineOut,
@@ -29,6 +30,7 @@ from ...schemas import (
     WarningOut,
 )
 from ...schemas.names import is_hidden
+from ...schemas.requests import ExpectedEndOut
 from ...schemas.sweeps import ReportOut
 from .terminal import plain
 
@@ -183,7 +185,9 @@ def place(request: RequestOut) -> str:
     if request.warning:
         return f"{state}, {_warned(request.warning)}"
     if request.progress and request.progress.cells and request.state == "running":
-        return f"{state} {request.progress.done}/{request.progress.cells}"
+        state = f"{state} {request.progress.done}/{request.progress.cells}"
+    if (left := request.remaining) and left.runs and request.state == "running":
+        return f"{state}, about {units.about(left.seconds)} left"
     return state
 
 
@@ -220,7 +224,7 @@ def request_details(
         pipeline: the jobs before and after it.
     """
     last = ", ".join(f"{each.name} {_number(each.last)}" for each in reported)
-    links = _links(request, pipeline)
+    links = _links(request, pipeline, now)
     for name, value in (*_facts(request, now), *links, ("Reported values", last)):
         if value:
             click.echo(f"{name + ':':<16} {printable(value)}")
@@ -228,7 +232,20 @@ def request_details(
         click.echo("\n" + plain(request.cause.details).rstrip())
 
 
-def _links(request: RequestOut, pipeline: PipelineOut | None) -> Iterable[tuple[str, str]]:
+def _sign(sign: JobSignOut, request: RequestOut, now: float) -> str:
+    since = local_time(sign.since, now)
+    if request.ended or sign.ended_at is not None:
+        until = "the end" if sign.ended_at is None else local_time(sign.ended_at, now)
+        return f"{sign.message} From {since} to {until}."
+    return (
+        f"{sign.message} Since {since}. {sign.suggestion} The job goes on; "
+        f"`carrel cancel {request.id}` stops it."
+    )
+
+
+def _links(
+    request: RequestOut, pipeline: PipelineOut | None, now: float
+) -> Iterable[tuple[str, str]]:
     """Yield the jobs that this one waits for, and those that wait for it, with their states."""
     if pipeline is None or not pipeline.links:
         yield "After", ", ".join(request.after)
@@ -242,6 +259,17 @@ def _links(request: RequestOut, pipeline: PipelineOut | None) -> Iterable[tuple[
             then.append(_member(jobs[link.then], link.kind))
     yield "After", ", ".join(before)
     yield "Then", ", ".join(then)
+    if pipeline.expected_end is not None:
+        yield "Pipeline ends", pipeline_end(pipeline.expected_end, now)
+
+
+def pipeline_end(found: ExpectedEndOut, now: float) -> str:
+    """Return when all jobs of a pipeline are expected to have ended."""
+    bounds = f"{local_time(found.earliest, now)} to {local_time(found.latest, now)}"
+    limits = ""
+    if found.unknown:
+        limits = f"; {units.count(found.unknown, 'job')} by time limit"
+    return f"about {local_time(found.at, now)} ({bounds}{limits})"
 
 
 def _member(job: PipelineJobOut, kind: str) -> str:
@@ -261,6 +289,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         yield "Waits", waits(wait, now)
     if warning := request.warning:
         yield "Warning", _warning(warning, now)
+    yield from (("Sign", _sign(sign, request, now)) for sign in request.signs)
     if cause := request.cause:
         yield "Cause", f"{cause.message} ({_kind(cause.code)})"
     yield "Owner", f"{request.owner}, group {request.group}"
@@ -277,6 +306,8 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         yield "Held until", f"{local_time(request.claim_by, now)} ({left} left to claim it)"
     if progress := request.progress:
         yield "Progress", _progress(progress)
+    if remaining := request.remaining:
+        yield "Remaining", remaining.sentence
     if request.kind != "grading":  # an internal command; the label describes it
         yield "Command", "" if request.roles else shlex.join(request.command)
     yield "Working folder", request.workdir

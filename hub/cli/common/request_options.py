@@ -36,6 +36,19 @@ def model_option(function: F) -> F:
     )(function)
 
 
+def parameter_option(help_text: str) -> Callable[[F], F]:
+    """Return the option ``--parameter``; its value is ``parameters``, pairs of texts."""
+    return click.option(
+        "-p",
+        "--parameter",
+        "parameters",
+        nargs=2,
+        multiple=True,
+        metavar="NAME VALUE",
+        help=f"{help_text} May be repeated.",
+    )
+
+
 def model_field(name: str | None) -> dict[str, object]:
     """Return the fields for ``--model``: none for devices of any model."""
     model = None if name is None else parsers.model(name)

@@ -18,6 +18,7 @@ from ..common.notes import confirmed, note
 from ..common.terminal import plain
 from .check import CHECKING_COMMANDS
 from .grading import GRADING_COMMANDS
+from .leaderboard import LEADERBOARD_COMMANDS
 from .official_checks import official_checks_command
 from .prefix import prefix_command
 from .regrades import REGRADE_COMMANDS
@@ -351,9 +352,13 @@ for _command in (
     prefix_command,
     rehearse_command,
     official_checks_command,
+    *LEADERBOARD_COMMANDS,
     *GRADING_COMMANDS,
     *STUDENTS_COMMANDS,
     *CHECKING_COMMANDS,
     *REGRADE_COMMANDS,
 ):
     course_command.add_command(_command)
+
+
+COMMANDS: dict[str, click.Command] = {"course": course_command}

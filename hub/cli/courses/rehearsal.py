@@ -10,10 +10,17 @@ import click
 from ...client import Client
 from ...errors import NotFound
 from ...messages import units
-from ...schemas.coursework.rehearsals import RehearsalIn, RehearsalOut, RehearsedFindingOut
+from ...schemas.coursework.rehearsals import (
+    RehearsalIn,
+    RehearsalOut,
+    RehearsalScheduleIn,
+    RehearsedFindingOut,
+)
+from ...schemas.schedules import ScheduleOut
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
+from ..jobs.schedules import CRON_HELP, ZONE_HELP, created_sentence, last_result, next_time
 
 _EVERY = 1.0
 
@@ -29,6 +36,9 @@ _EVERY = 1.0
 @click.option("--assignment", default="", help="Only this one; by default all released ones.")
 @click.option("--wait", is_flag=True, help="Wait for the result; exit status 1 if any breaks.")
 @click.option("--last", is_flag=True, help="Show the newest rehearsal instead of starting one.")
+@click.option("--cron", metavar="EXPRESSION", help=f"Rehearse at set times. {CRON_HELP}")
+@click.option("--zone", metavar="ZONE", help=f"Time zone of --cron. {ZONE_HELP} [default: UTC]")
+@click.option("--schedules", is_flag=True, help="List the schedules of the course's rehearsals.")
 @json_option
 @site_option
 def rehearse_command(
@@ -38,6 +48,9 @@ def rehearse_command(
     assignment: str,
     wait: bool,
     last: bool,
+    cron: str | None,
+    zone: str | None,
+    schedules: bool,
     as_json: bool,
     site: str | None,
 ) -> None:
@@ -48,29 +61,80 @@ def rehearse_command(
     submission, grade or gradebook changes. The table shows what breaks, and whether it was already
     broken on the course's present image.
 
+    With --cron, a schedule of yours starts it at these times; all teachers of the course pause,
+    resume and remove it with `carrel schedule`.
+
     \b
     Examples:
       carrel course rehearse cs101 --wait
       carrel course rehearse cs101 --image datascience@sha256:3f2a91c04b7d --wait
       carrel course rehearse cs101 --last
+      carrel course rehearse cs101 --cron "0 3 * * *" --zone Europe/Berlin
+      carrel course rehearse cs101 --schedules
     """
     if last and (image or assignment):
         raise click.UsageError("--last shows the newest rehearsal: omit --image and --assignment.")
+    if zone is not None and cron is None:
+        raise click.UsageError("--zone needs --cron.")
+    if cron is not None and (wait or last):
+        raise click.UsageError("--cron starts no rehearsal now: omit --wait and --last.")
+    if schedules and (image or assignment or wait or last or cron is not None):
+        raise click.UsageError("--schedules lists schedules: omit the other options.")
     with Client.from_environment(site) as client:
-        if last:
-            found = _newest(client, course)
+        if schedules:
+            _show_schedules(course, client.rehearsal_schedules(course), as_json=as_json)
+        elif cron is not None:
+            fields = {"image": image, "assignment": assignment, "cron": cron, "zone": zone or "UTC"}
+            _add_schedule(client, course, RehearsalScheduleIn(**fields), as_json=as_json)
         else:
-            found = client.rehearse(course, RehearsalIn(image=image, assignment=assignment))
-        if wait and not found.ended:
-            if not as_json:
-                click.echo(f"Rehearsing {course} ({found.id}) …")
-            found = _ended(client, found)
+            found = (
+                _newest(client, course)
+                if last
+                else client.rehearse(course, RehearsalIn(image=image, assignment=assignment))
+            )
+            _show_one(client, found, wait=wait, as_json=as_json)
+
+
+def _show_one(client: Client, found: RehearsalOut, *, wait: bool, as_json: bool) -> None:
+    """Print a rehearsal; with ``wait`` its result, and exit with 1 if anything breaks."""
+    if wait and not found.ended:
+        if not as_json:
+            click.echo(f"Rehearsing {found.course} ({found.id}) …")
+        found = _ended(client, found)
     if as_json:
         display.as_json(found)
     else:
         _show(found)
     if wait and not found.works:
         sys.exit(1)
+
+
+def _add_schedule(client: Client, course: str, body: RehearsalScheduleIn, *, as_json: bool) -> None:
+    made = client.schedule_rehearsals(course, body)
+    if as_json:
+        display.as_json(made)
+    else:
+        click.echo(created_sentence(made))
+
+
+def _show_schedules(course: str, found: list[ScheduleOut], *, as_json: bool) -> None:
+    empty = f"{course} is not rehearsed at set times: carrel course rehearse {course} --cron TIMES"
+    if display.listed(found, empty=empty, as_json=as_json):
+        return
+    now = time.time()
+    rows = [
+        [
+            each.id,
+            each.what,
+            each.owner,
+            f"{each.cron} {each.zone}",
+            next_time(each, now),
+            last_result(each, now),
+            each.paused_why,
+        ]
+        for each in found
+    ]
+    display.table(["ID", "WHAT", "OWNER", "TIMES", "NEXT", "LAST", "PAUSED BECAUSE"], rows)
 
 
 def _newest(client: Client, course: str) -> RehearsalOut:

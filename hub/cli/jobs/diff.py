@@ -138,3 +138,6 @@ def _run(given: str) -> RunIn:
     if not text:
         raise InvalidInput(f"{path} is empty.", accepted="A Jupyter notebook (.ipynb).")
     return RunIn(notebook=text, name=path.name[:255])
+
+
+COMMANDS: dict[str, click.Command] = {"diff": diff_command}

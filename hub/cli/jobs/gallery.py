@@ -15,6 +15,7 @@ from ...schemas import JobIn, parsers
 from ...schemas.gallery import GalleryItemDetailOut, GalleryItemOut, GalleryJobOut
 from ..common import display
 from ..common.client_command import ClientCommand, ListOptions, json_option, site_option
+from ..common.request_options import parameter_option
 
 _SCRIPTS = (".ipynb", ".py")
 item_argument = click.argument("item_id", metavar="ITEM")
@@ -203,15 +204,7 @@ def publish_item(
 @item_argument
 @version_option
 @click.option("--group", default="", metavar="GROUP", help="Default: your only group.")
-@click.option(
-    "-p",
-    "--parameter",
-    "parameters",
-    nargs=2,
-    multiple=True,
-    metavar="NAME VALUE",
-    help="Replaces a published parameter; as for `carrel submit`. May be repeated.",
-)
+@parameter_option("Replaces a published parameter; as for `carrel submit`.")
 @json_option
 @site_option
 def run_item(
@@ -335,3 +328,6 @@ def _show_job(job: GalleryJobOut) -> None:
     for each in job.parameters:
         value = display.dumped(each.value) if each.given else each.default
         click.echo(f"  {each.name} = {display.printable(value)} ({each.type})")
+
+
+COMMANDS: dict[str, click.Command] = {"gallery": gallery_command}

@@ -41,3 +41,6 @@ def halt_command(
             click.echo(display.halted(found, time.time()))
         if waits:
             sys.exit(wait_for(client, (request_id,), None, as_json, follow=False))
+
+
+COMMANDS: dict[str, click.Command] = {"halt": halt_command}

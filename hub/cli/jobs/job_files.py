@@ -252,3 +252,6 @@ def _summary(done: Sequence[ImportedFile], *, dry_run: bool) -> None:
     fine = sum(1 for each in done if (each.request is not None) or (dry_run and not each.refused))
     what = "could be submitted" if dry_run else "submitted"
     note(f"{units.count(fine, 'job')} {what}, {units.count(refused, 'file')} refused.")
+
+
+COMMANDS: dict[str, click.Command] = {"import": import_command, "export": export_command}

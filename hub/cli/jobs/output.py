@@ -119,3 +119,6 @@ def _fetch_files(
         note(f"{entries} left out: links, special files, or too many.")
     if not files and not as_json:
         click.echo(f"{request.id} has written no files to $CARREL_OUTPUT_DIR.")
+
+
+COMMANDS: dict[str, click.Command] = {"output": output_command}

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from ...client import Client, job_builder, pipeline_file, session_home
 from ...client.pipeline import submit_pipeline
+from ...client.pipeline_preview import PipelinePreview, preview_pipeline
+from ...errors import NotSignedIn, Unavailable
+from ...messages import units
 from ...records.dependencies import PIPELINE
+from ...scheduling.model.text import hours
 from ...schemas import RequestOut
 from ..common import display, exit_status
 from ..common.client_command import WaitingCommand, json_option, site_option
@@ -21,7 +28,7 @@ from ..common.wait import wait_for
 @click.command("pipeline", cls=WaitingCommand, epilog=exit_status.STATUS_HELP)
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--group", help="Group to charge; optional for members of one group.")
-@click.option("--dry-run", is_flag=True, help="Check the file, and show the order of its jobs.")
+@click.option("--dry-run", is_flag=True, help="Show order, likely end and cost.")
 @click.option("--wait", "waits", is_flag=True, help="Wait until all jobs have ended.")
 @json_option
 @site_option
@@ -70,21 +77,80 @@ def pipeline_command(
     """
     jobs = pipeline_file.read(path)
     if dry_run:
-        for job in jobs:
-            waits_for = ", ".join(
-                name if condition == "ok" else f"{name}:{condition}"
-                for name, condition in job.after
-            )
-            click.echo(f"{job.name}  after {waits_for}" if waits_for else job.name)
+        _preview(jobs, group=group, as_json=as_json, site=site)
         return
     with Client.from_environment(site) as client:
         charged = group or job_builder.only_group(client, "--group")
         made = submit_pipeline(client, jobs, group=charged, home=session_home(site))
         if not (waits and as_json):
             _submitted(made, as_json=as_json)
+            if not as_json:
+                _say_end(client, made)
         if waits:
             ids = [request.id for request in made.values()]
             sys.exit(wait_for(client, ids, None, as_json, follow=False))
+
+
+def _preview(
+    jobs: Sequence[pipeline_file.PipelineJob], *, group: str | None, as_json: bool, site: str | None
+) -> None:
+    """Show the order of the jobs, and what the service expects of them if it can be reached."""
+    if not as_json:
+        for job in jobs:
+            waits_for = ", ".join(
+                name if condition == "ok" else f"{name}:{condition}"
+                for name, condition in job.after
+            )
+            click.echo(f"{job.name}  after {waits_for}" if waits_for else job.name)
+    try:
+        with Client.from_environment(site) as client:
+            charged = group or job_builder.only_group(client, "--group")
+            found = preview_pipeline(
+                client, jobs, group=charged, home=session_home(site), now=time.time()
+            )
+    except (Unavailable, NotSignedIn) as error:
+        if as_json:
+            raise
+        note(f"What to expect of them is not known: {error}")
+        return
+    if as_json:
+        click.echo(json.dumps(_as_json(found)))
+        return
+    for line in _expectation(found):
+        click.echo(line)
+
+
+def _as_json(found: PipelinePreview) -> dict[str, object]:
+    return {
+        **asdict(found),
+        "charge": asdict(found.charge),
+        "most": found.most,
+        "unknown": found.unknown,
+    }
+
+
+def _expectation(found: PipelinePreview) -> Iterator[str]:
+    if found.ends_in is None:
+        yield "End: not known, since the start of a job is not known."
+    else:
+        low, typical, high = (
+            units.about(each)
+            for each in (found.ends_in.low, found.ends_in.typical, found.ends_in.high)
+        )
+        limits = f"; {units.count(found.unknown, 'job')} by time limit" if found.unknown else ""
+        yield (
+            f"End: in about {typical} ({low} to {high}{limits}), if its jobs do not wait for each "
+            "other's devices."
+        )
+        yield f"Critical path: {' → '.join(found.critical)}"
+    charge = found.charge
+    if not found.most:
+        yield "Likely charge: nothing, since no job holds a device."
+        return
+    yield (
+        f"Likely charge: {units.device_hours(charge.typical)} ({hours(charge.low)} to "
+        f"{hours(charge.high)}), at most {units.device_hours(found.most)}."
+    )
 
 
 def _submitted(made: Mapping[str, RequestOut], *, as_json: bool) -> None:
@@ -98,3 +164,12 @@ def _submitted(made: Mapping[str, RequestOut], *, as_json: bool) -> None:
         click.echo(f"{name:{width}}  {request.id}{after}")
     label = next(iter(made.values())).labels[PIPELINE]
     note(f"All of them: carrel ps --label {PIPELINE}={label}")
+
+
+def _say_end(client: Client, made: Mapping[str, RequestOut]) -> None:
+    found = client.pipeline(next(iter(made.values())).id).expected_end
+    if found is not None:
+        note(f"Expected end of all of them: {display.pipeline_end(found, time.time())}")
+
+
+COMMANDS: dict[str, click.Command] = {"pipeline": pipeline_command}

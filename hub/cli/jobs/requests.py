@@ -306,3 +306,12 @@ def _labelled(client: Client, labels: dict[str, str], *, yes: bool) -> list[str]
 
 def _written(labels: dict[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in labels.items())
+
+
+COMMANDS: dict[str, click.Command] = {
+    "ps": ps_command,
+    "show": show_command,
+    "logs": logs_command,
+    "cancel": cancel_command,
+    "queue": queue_command,
+}

@@ -102,3 +102,6 @@ def _described(found: ResumeOut, *, explicit: bool) -> list[str]:
         else f"It starts from the first of {whole}."
     )
     return lines
+
+
+COMMANDS: dict[str, click.Command] = {"resume": resume_command}

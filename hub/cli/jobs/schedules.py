@@ -13,7 +13,7 @@ from ...errors import InvalidArgument
 from ...messages import units
 from ...schemas.schedules import ScheduleOut
 from ..common import display
-from ..common.client_command import ClientCommand, ListOptions, json_option, site_option
+from ..common.client_command import AddByDefault, ClientCommand, json_option, site_option
 from .submit_options import (
     SubmitOptions,
     built_fields,
@@ -23,17 +23,21 @@ from .submit_options import (
     notebook_options,
 )
 
+CRON_HELP = (
+    "Minute, hour, day of month, month, weekday: '0 6 * * 1-5' is 06:00 from Monday to Friday."
+)
+ZONE_HELP = "Such as Europe/Berlin."
 schedule_argument = click.argument("schedule_id", metavar="SCHEDULE")
 
 
-@click.group("schedule", cls=ListOptions)
+@click.group("schedule", cls=AddByDefault)
 def schedule_command() -> None:
     """Schedules: the service submits a job at the times of a cron expression, also while your
-    session is stopped.
+    session is stopped. `add` may be omitted.
 
     \b
     Examples:
-      carrel schedule add report.ipynb --cron "0 6 * * 1-5" --zone Europe/Berlin
+      carrel schedule report.ipynb --cron "0 6 * * 1-5" --zone Europe/Berlin
       carrel schedule list
       carrel schedule pause c-7k2m4qpz
     """
@@ -41,16 +45,8 @@ def schedule_command() -> None:
 
 @schedule_command.command("add", cls=ClientCommand, short_help="Create a schedule.")
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--cron",
-    required=True,
-    metavar="EXPRESSION",
-    help="Minute, hour, day of month, month, weekday: '0 6 * * 1-5' is 06:00 from Monday to "
-    "Friday.",
-)
-@click.option(
-    "--zone", default="UTC", show_default=True, metavar="ZONE", help="Such as Europe/Berlin."
-)
+@click.option("--cron", required=True, metavar="EXPRESSION", help=CRON_HELP)
+@click.option("--zone", default="UTC", show_default=True, metavar="ZONE", help=ZONE_HELP)
 @notebook_options
 @job_options
 @json_option
@@ -91,7 +87,7 @@ def add_schedule(
     if as_json:
         display.as_json(made)
         return
-    click.echo(f"Created the schedule {made.id}. {_next(made, time.time())}")
+    click.echo(created_sentence(made))
 
 
 @schedule_command.command("list", cls=ClientCommand, short_help="List your schedules.")
@@ -116,8 +112,8 @@ def list_schedules(*, as_json: bool, site: str | None) -> None:
             each.id,
             each.what,
             f"{each.cron} {each.zone}",
-            display.local_time(each.next_at, now) or "paused",
-            _last(each, now),
+            next_time(each, now),
+            last_result(each, now),
         ]
         for each in found
     ]
@@ -199,15 +195,28 @@ def _set_state(schedule_id: str, state: str, as_json: bool, site: str | None) ->
         click.echo(f"{changed.id} is {changed.state}. {_next(changed, time.time())}".rstrip())
 
 
+def created_sentence(schedule: ScheduleOut) -> str:
+    return f"Created the schedule {schedule.id}. {_next(schedule, time.time())}"
+
+
+def next_time(schedule: ScheduleOut, now: float) -> str:
+    return display.local_time(schedule.next_at, now) or "paused"
+
+
 def _next(schedule: ScheduleOut, now: float) -> str:
     if schedule.next_at is None:
         return ""
-    return f"Its next time is {display.local_time(schedule.next_at, now)} ({display.zone(now)})."
+    times = [display.local_time(each, now) for each in schedule.upcoming or [schedule.next_at]]
+    verb = "times are" if len(times) > 1 else "time is"
+    return f"Its next {verb} {', '.join(times)} ({display.zone(now)})."
 
 
-def _last(schedule: ScheduleOut, now: float) -> str:
+def last_result(schedule: ScheduleOut, now: float) -> str:
     if schedule.last_due is None:
         return ""
     result = f"refused: {schedule.last_error}" if schedule.last_error else schedule.last_request
     missed = f" ({units.count(schedule.missed, 'time')} missed)" if schedule.missed else ""
     return f"{display.local_time(schedule.last_due, now)} {result}{missed}"
+
+
+COMMANDS: dict[str, click.Command] = {"schedule": schedule_command}

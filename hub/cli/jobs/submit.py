@@ -200,3 +200,10 @@ def wait_command(
     limit = None if timeout is None else float(parsers.seconds(timeout))
     with Client.from_environment(site) as client:
         sys.exit(wait_for(client, request_ids, limit, as_json, follow=follow))
+
+
+COMMANDS: dict[str, click.Command] = {
+    "submit": submit_command,
+    "run": run_command,
+    "wait": wait_command,
+}

@@ -20,7 +20,7 @@ from ...schemas import JobIn, RequestOut, parsers
 from ..common import display
 from ..common.client_command import DeviceCount
 from ..common.notes import confirmed, note
-from ..common.request_options import model_field, model_option
+from ..common.request_options import model_field, model_option, parameter_option
 from ..common.wait import wait_for
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -156,15 +156,9 @@ _OPTIONS = (
 
 
 _NOTEBOOK_OPTIONS = (
-    click.option(
-        "-p",
-        "--parameter",
-        "parameters",
-        nargs=2,
-        multiple=True,
-        metavar="NAME VALUE",
-        help="A parameter of the notebook. VALUE is a number, true, false or null if it looks like "
-        "one, and text otherwise. May be repeated.",
+    parameter_option(
+        "A parameter of the notebook. VALUE is a number, true, false or null if it looks like "
+        "one, and text otherwise."
     ),
     click.option(
         "-r",

@@ -13,16 +13,16 @@ from ...errors import InvalidInput
 from ...files.trial_table import trials_csv
 from ...schemas import MAX_NOTEBOOK_BYTES, SCRIPT, parsers
 from ...schemas.sweeps import MOST_PARALLEL
-from ...sweeps.explanation import SweepExplanation, explain_sweep
-from ...sweeps.notebook_analysis import analyse_notebook
+from ...sweeps.explanation import SweepExplanation
 from ...sweeps.notebook_cells import SweepNotebook, read_sweep_notebook
 from ...sweeps.space import Pruner, Sampler, Space
 from ...sweeps.space_syntax import space_from_options
-from ...sweeps.trials import MOST_TRIALS, optional_parameters
+from ...sweeps.stage_description import analysed_sweep, sharing_out
+from ...sweeps.trials import MOST_TRIALS
 from ..common import display, exit_status
 from ..common.client_command import ClientCommand, WaitingCommand, json_option, site_option
 from .submit_options import SubmitOptions, job_options, notebook_fields, notebook_options, send
-from .sweep_display import show_trials, sweep_lines
+from .sweep_display import show_sharing, show_trials
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -194,15 +194,12 @@ def sweep_command(
         sampler=sampler,
         pruner=pruner,
     ).check(notebook)
-    planned = space.trials()
-    analysis = analyse_notebook(notebook, optional=optional_parameters(planned))
-    found = explain_sweep(notebook, analysis, planned)
     if explain:
+        found = analysed_sweep(notebook, space.trials())
         if as_json:
             display.as_json(_as_json(found, space))
-            return
-        for line in sweep_lines(found):
-            click.echo(line)
+        else:
+            show_sharing(sharing_out(found))
         return
     what = notebook_fields(path, parameters, raw, results=results, output=output, kernel=kernel)
     what["sweep"] = {
@@ -288,3 +285,6 @@ def _text(path: Path) -> str:
 
 def _as_json(found: SweepExplanation, space: Space) -> dict[str, object]:
     return {"notebook": found.notebook, "space": space.as_json(), **found.as_json()}
+
+
+COMMANDS: dict[str, click.Command] = {"sweep": sweep_command, "trials": trials_command}

@@ -142,3 +142,6 @@ def _help(request_id: str, suggestion: SuggestionOut) -> Iterator[str]:
     ]
     if options:
         yield f"  carrel change {request_id} {' '.join(options)}"
+
+
+COMMANDS: dict[str, click.Command] = {"why": why_command, "change": change_command}

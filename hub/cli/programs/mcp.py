@@ -57,3 +57,6 @@ def mcp_command(*, port: int | None, host: str, site: str | None) -> None:
         server.serve_stdio(credentials.url, token)
     else:
         server.serve_http(credentials.url, token, host=host, port=port)
+
+
+COMMANDS: dict[str, click.Command] = {"mcp": mcp_command}

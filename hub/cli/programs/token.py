@@ -187,3 +187,6 @@ def approve_command(*, jobs: tuple[str, ...], as_json: bool, site: str | None) -
         for each in found
     ]
     display.table(["JOB", "PROGRAM", "DEVICES", "AT MOST", "CANCELLED AT"], rows)
+
+
+COMMANDS: dict[str, click.Command] = {"token": token_command, "approve": approve_command}

@@ -23,7 +23,7 @@ _SHOWN = 50
     "--heads",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Published heads; default: log_heads_file of the settings.",
+    help="Published heads, or the file of a proof; default: log_heads_file of the settings.",
 )
 @click.option(
     "--state",

@@ -58,3 +58,6 @@ def receipt_command(
 
 def _content(crate: bytes) -> dict[str, object]:
     return read_receipt(parse_object(crate, "The answer")).model_dump(mode="json")
+
+
+COMMANDS: dict[str, click.Command] = {"receipt": receipt_command}

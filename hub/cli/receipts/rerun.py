@@ -70,3 +70,6 @@ def rerun_command(
             note(f"When it has ended: carrel diff {found.rerun_of} {found.request.id}")
         if waits and found.request is not None:
             sys.exit(wait_for(client, (found.request.id,), None, as_json, follow=False))
+
+
+COMMANDS: dict[str, click.Command] = {"rerun": rerun_command}

@@ -47,3 +47,6 @@ def site_key_command(*, target: Path | None, as_json: bool, site: str | None) ->
         click.echo(key.pem, nl=False)
     else:
         click.echo(f"Wrote key {key.id} to {display.printable(str(target))}.")
+
+
+COMMANDS: dict[str, click.Command] = {"site-key": site_key_command}

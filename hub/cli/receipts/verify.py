@@ -1,13 +1,15 @@
-"""``carrel verify``: check a receipt, or an executed notebook with its receipt, offline."""
+"""``carrel verify``: check a receipt, a notebook with its receipt, or a proof, offline."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
 
 from ...client import Client
 from ...errors import InvalidInput
+from ...provenance.official_check import is_official_check, verify_check
 from ...provenance.signature import PublicKey
 from ...provenance.verification import VerifiedReceipt, verify
 from ..common import display
@@ -33,22 +35,22 @@ def verify_command(*, path: Path, key_file: Path | None, site: str | None, as_js
     """Check a receipt, an executed notebook and its content, or a proof of lines of the log.
 
     With --key no site is asked. Without --key and --site, only changes since the signature are
-    found: the file itself names the key, which you have to compare. Proofs need the key.
+    found: the file itself names the key, which you have to compare. Proofs, and receipts of
+    official checks, need the key.
 
     \b
     Examples:
       carrel verify j-7k2m4qpz.receipt.json --key site.pem
       carrel verify train-output.ipynb --site https://jupyter.example.edu
       carrel verify ps1.proof.json --key site.pem
+      carrel verify ps1.check.json --key site.pem
     """
     content, expected = read_file(path), _expected(key_file, site)
     if is_proof(content):
-        if expected is None:
-            raise InvalidInput(
-                "A proof is verified with the public key of the site.",
-                accepted="--key FILE, from `carrel site-key -o FILE`, or --site URL.",
-            )
-        print_proof(content, expected, as_json=as_json)
+        print_proof(content, _required(expected, "A proof"), as_json=as_json)
+        return
+    if is_official_check(content):
+        _print_check(content, _required(expected, "The receipt of an official check"), as_json)
         return
     found = verify(content, expected)
     receipt = found.receipt
@@ -64,6 +66,31 @@ def verify_command(*, path: Path, key_file: Path | None, site: str | None, as_js
             f"The file itself names the key {found.key.id}. Compare it with `carrel site-key "
             f"--json`, or use --key."
         )
+
+
+def _required(key: PublicKey | None, what: str) -> PublicKey:
+    if key is None:
+        raise InvalidInput(
+            f"{what} is verified with the public key of the site.",
+            accepted="--key FILE, from `carrel site-key -o FILE`, or --site URL.",
+        )
+    return key
+
+
+def _print_check(content: bytes, key: PublicKey, as_json: bool) -> None:
+    check = verify_check(content, key)
+    if as_json:
+        display.as_json({"valid": True, "key": key.id, "key_checked": True, "check": check})
+        return
+    points = ""
+    if check.points is not None and check.max_points is not None:
+        points = f", {check.points:g} of {check.max_points:g} points"
+    what = f"official check {check.id} of {check.assignment} of {check.course}"
+    asked = display.exact_time(check.asked_at, time.time())
+    files = f"version {check.version}, files with the SHA-256 {check.files_sha256}"
+    click.echo(display.printable(f"Valid: {what}: {check.outcome}{points}."))
+    click.echo(display.printable(f"Asked for by {check.person} {asked}: {files}."))
+    click.echo(f"Signed with the key {key.id}.")
 
 
 def read_file(path: Path) -> bytes:
@@ -92,3 +119,6 @@ def _expected(key_file: Path | None, site: str | None) -> PublicKey | None:
 def _by_whom(found: VerifiedReceipt) -> str:
     receipt = found.receipt
     return f"Signed by {receipt.site} with the key {found.key.id}, for {receipt.owner}."
+
+
+COMMANDS: dict[str, click.Command] = {"verify": verify_command}

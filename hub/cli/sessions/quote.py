@@ -64,3 +64,6 @@ def _quoted(found: QuoteOut) -> str:
         return f"{what}: refused. {found.sentence}"
     uses = f" Uses up to {units.device_hours(found.device_seconds)}." if found.devices else ""
     return f"{what}: {found.sentence}{uses}"
+
+
+COMMANDS: dict[str, click.Command] = {"quote": quote_command}

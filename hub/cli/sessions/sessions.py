@@ -401,3 +401,6 @@ def _held(request: RequestOut) -> str:
 def _address(client: Client, server_name: str) -> str:
     base = f"{public_site(client.site).base}user/{quote(client.me().name, safe='@~')}/"
     return f"{base}{quote(server_name, safe='@~')}/" if server_name else base
+
+
+COMMANDS: dict[str, click.Command] = {"session": session_command}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -36,6 +37,14 @@ from ...schemas.courses import (
     ReleaseIn,
     SubmitIn,
 )
+from ...schemas.coursework.leaderboards import (
+    LeaderboardEntryOut,
+    LeaderboardIn,
+    LeaderboardLogOut,
+    LeaderboardOut,
+    LeaderboardRuleOut,
+    WeightsIn,
+)
 from ...schemas.coursework.official_checks import (
     OfficialCheckLogOut,
     OfficialCheckOut,
@@ -43,7 +52,12 @@ from ...schemas.coursework.official_checks import (
     OfficialCheckRuleOut,
     OfficialChecksOut,
 )
-from ...schemas.coursework.rehearsals import RehearsalIn, RehearsalOut, RehearsalsOut
+from ...schemas.coursework.rehearsals import (
+    RehearsalIn,
+    RehearsalOut,
+    RehearsalScheduleIn,
+    RehearsalsOut,
+)
 from ...schemas.grading import (
     CourseGradebookOut,
     FeedbackIn,
@@ -57,6 +71,7 @@ from ...schemas.grading import (
     RegradeReplyIn,
     RegradesOut,
 )
+from ...schemas.schedules import ScheduleOut, SchedulesOut
 from ..transport.calls import RELEASE_SECONDS, Call
 from ..transport.connection import Connection, segment
 
@@ -251,6 +266,36 @@ class CourseCalls(Connection):
         path = f"{_assignment(course, assignment)}/official-checks/log"
         return await self._get(path, OfficialCheckLogOut)
 
+    # -- leaderboards ---------------------------------------------------------------------
+
+    async def open_leaderboard(
+        self, course: str, assignment: str, body: LeaderboardIn
+    ) -> LeaderboardRuleOut:
+        """Open the leaderboard of an assignment, or change it."""
+        path = f"{_assignment(course, assignment)}/leaderboard"
+        return await self._send_repeatable(_call("PUT", path, body), LeaderboardRuleOut)
+
+    async def close_leaderboard(self, course: str, assignment: str) -> LeaderboardRuleOut:
+        """Take no further submissions to the leaderboard; its table stays."""
+        path = f"{_assignment(course, assignment)}/leaderboard"
+        return await self._send_repeatable(Call(method="DELETE", path=path), LeaderboardRuleOut)
+
+    async def leaderboard(self, course: str, assignment: str) -> LeaderboardOut:
+        """Return the table with pseudonyms, and the caller's own submissions."""
+        return await self._get(f"{_assignment(course, assignment)}/leaderboard", LeaderboardOut)
+
+    async def leaderboard_log(self, course: str, assignment: str) -> LeaderboardLogOut:
+        """Return the table with names and private scores, and all submissions."""
+        path = f"{_assignment(course, assignment)}/leaderboard/log"
+        return await self._get(path, LeaderboardLogOut)
+
+    async def submit_weights(
+        self, course: str, assignment: str, body: WeightsIn
+    ) -> LeaderboardEntryOut:
+        """Submit weights to the leaderboard of an assignment."""
+        path = f"{_assignment(course, assignment)}/leaderboard/submissions"
+        return await self._send_repeatable(_call("POST", path, body), LeaderboardEntryOut)
+
     # -- rehearsals -----------------------------------------------------------------------
 
     async def rehearse(self, course: str, body: RehearsalIn) -> RehearsalOut:
@@ -261,6 +306,19 @@ class CourseCalls(Connection):
     async def rehearsals(self, course: str) -> list[RehearsalOut]:
         """Return the newest rehearsals of a course, newest first."""
         return (await self._get(f"{_course(course)}/rehearsals", RehearsalsOut)).rehearsals
+
+    async def schedule_rehearsals(self, course: str, body: RehearsalScheduleIn) -> ScheduleOut:
+        """Rehearse a course at set times; `change_schedule` and `remove_schedule` end that."""
+        body = body.model_copy(
+            update={"idempotency_key": body.idempotency_key or secrets.token_hex(16)}
+        )
+        call = _call("POST", f"{_course(course)}/rehearsals/schedules", body)
+        return await self._send_repeatable(call, ScheduleOut)
+
+    async def rehearsal_schedules(self, course: str) -> list[ScheduleOut]:
+        """Return the schedules of a course's rehearsals, of all its teachers."""
+        path = f"{_course(course)}/rehearsals/schedules"
+        return (await self._get(path, SchedulesOut)).schedules
 
     async def rehearsal(self, course: str, rehearsal: str) -> RehearsalOut:
         path = f"{_course(course)}/rehearsals/{segment(rehearsal)}"

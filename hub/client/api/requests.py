@@ -9,7 +9,7 @@ from ...comparison.schemas import ComparisonIn, ComparisonOut
 from ...provenance.rerun import RerunIn, RerunOut
 from ...schemas import FilesOut, JobIn, PipelineOut, RequestOut, RequestsOut, UtilizationsOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
-from ...schemas.sweeps import ReportsOut, TrialsOut
+from ...schemas.sweeps import ReportsOut, SharingOut, TrialsOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
 from ..transport.downloads import LogPart, OutputFile
@@ -196,6 +196,10 @@ class RequestCalls(Connection):
     async def trials(self, request_id: str) -> TrialsOut:
         """Return the trials of a sweep. Raises NotFound if the job is none."""
         return await self._get(f"requests/{segment(request_id)}/trials", TrialsOut)
+
+    async def sharing(self, request_id: str) -> SharingOut:
+        """Return what the trials of a sweep share. Raises NotFound if the job is none."""
+        return await self._get(f"requests/{segment(request_id)}/sharing", SharingOut)
 
     async def stop_trial(self, request_id: str, number: int) -> TrialsOut:
         """Stop one trial of a running sweep.

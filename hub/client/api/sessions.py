@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from ...schemas import (
     ChangeIn,
+    JobIn,
     KernelsIn,
     QuoteIn,
     QuoteOut,
@@ -16,6 +17,7 @@ from ...schemas import (
     SessionIn,
     WatchOut,
 )
+from ...schemas.programs.bodies import DryRunOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
 
@@ -79,6 +81,11 @@ class SessionCalls(Connection):
         """Report the activity of the kernels, from within a session."""
         path = f"requests/{segment(request_id)}/kernels"
         return await self._post(path, WatchOut, kernels.model_dump(mode="json"))
+
+    async def dry_run(self, job: JobIn) -> DryRunOut:
+        """Return the cost of a job, its expected wait and run time; submit nothing."""
+        body = {"kind": job.kind} | job.model_dump(mode="json", exclude_unset=True)
+        return await self._post("requests/dry-run", DryRunOut, body)
 
     async def quotes(self, queries: Sequence[QuoteIn]) -> list[QuoteOut]:
         """Return a quote for each query, as if it were submitted alone and now.

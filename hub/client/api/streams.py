@@ -82,12 +82,19 @@ class StreamCalls(RequestCalls):
     ) -> AsyncGenerator[bytes, None]:
         """Yield the log as it grows, until the request has ended and its log is complete.
 
+        A new attempt has a new log, which is read from its beginning.
+
         ``member``: the rank of a member of a job of several members.
         """
         retries = RetryPolicy(seconds=PATIENCE_SECONDS)
+        attempt: int | None = None
         while True:
             try:
-                ended = (await self.request(request_id)).ended
+                found = await self.request(request_id)
+                epoch = found.lease.epoch if found.lease else attempt
+                if attempt not in (None, epoch):
+                    offset = 0
+                attempt = epoch
                 part = await self.log(request_id, offset, member=member)
             except Unavailable as error:
                 await self._transport.pause(retries.failed(error, self._transport.now()))
@@ -96,7 +103,7 @@ class StreamCalls(RequestCalls):
             offset = part.next_offset
             if part.content:
                 yield part.content
-            elif ended:
+            elif found.ended:
                 return
             else:
                 await self._transport.pause(_LOG_PAUSE_SECONDS)

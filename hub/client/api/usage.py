@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...proofs.document import ProofDocument
 from ...schemas import UsageReport
-from ...schemas.usage import HistoryOut
+from ...schemas.calendar import SemesterPlanOut
+from ...schemas.usage import EfficiencyOut, HistoryOut, SiteReportOut, WhatIfOut
 from ..transport.calls import Call
 from ..transport.connection import Connection
+
+_REPLAY_SECONDS = 180.0
+"""Timeout of a what-if replay: the service limits it to two minutes."""
 
 
 class UsageCalls(Connection):
@@ -54,6 +60,52 @@ class UsageCalls(Connection):
         query = {name: value for name, value in parameters.items() if value}
         call = Call(method="GET", path="usage/proof", query=query)
         return await self._read_call(call, ProofDocument)
+
+    async def site_report(
+        self, *, since: float | None = None, until: float | None = None
+    ) -> SiteReportOut:
+        """Return usage and costs of the site, for administrators; by default of the last month."""
+        parameters = {
+            "since": "" if since is None else f"{since:.0f}",
+            "until": "" if until is None else f"{until:.0f}",
+        }
+        query = {name: value for name, value in parameters.items() if value}
+        return await self._read_call(Call(method="GET", path="report", query=query), SiteReportOut)
+
+    async def what_if(
+        self, *, devices: str = "", quota: Sequence[str] = (), days: int | None = None
+    ) -> WhatIfOut:
+        """Return waits on the site and on a changed site, for administrators.
+
+        Args:
+            devices: ``+4``, ``+2x4`` or ``6x8``.
+            quota: the max quota of groups, ``cs101=8``.
+            days: how far back requests were submitted; None: as the service decides.
+        """
+        query: dict[str, str | int | Sequence[str]] = {"devices": devices} if devices else {}
+        if quota:
+            query["quota"] = list(quota)
+        if days is not None:
+            query["days"] = days
+        call = Call(method="GET", path="report/what-if", query=query, silence=_REPLAY_SECONDS)
+        return await self._read_call(call, WhatIfOut)
+
+    async def semester_plan(self, term: str = "") -> SemesterPlanOut:
+        """Return the demand of the courses in a term, for administrators."""
+        query = {"term": term} if term else {}
+        call = Call(method="GET", path="plan/semester", query=query)
+        return await self._read_call(call, SemesterPlanOut)
+
+    async def efficiency(self, *, week: float | None = None, group: str = "") -> EfficiencyOut:
+        """Return what your requests held and did not use in a week, or those of a group.
+
+        Args:
+            week: any moment of it; by default the running week, for a group the last one.
+        """
+        query = {"week": "" if week is None else f"{week:.0f}", "group": group}
+        given = {name: value for name, value in query.items() if value}
+        call = Call(method="GET", path="efficiency", query=given)
+        return await self._read_call(call, EfficiencyOut)
 
     async def history(self, span: str, group: str = "") -> HistoryOut:
         """Return the utilization and wait times of a day, a week or a term."""

@@ -1,28 +1,20 @@
-"""Run the comparing process with a time limit, a few at a time."""
+"""Run the process that compares two runs."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import subprocess
-import sys
-from dataclasses import dataclass, field
-from threading import BoundedSemaphore
+from dataclasses import dataclass
 from typing import Final
 
 from ...comparison.schemas import ComparisonOut
-from ...errors import CarrelError, Conflict, InvalidInput, TooLarge, Unavailable
+from ...errors import CarrelError, Conflict, InvalidInput, TooLarge
+from ...runtime.limited_process import LimitedProcess, module_command
 from .order import ComparisonInput
 from .worker import REFUSED
 
-AT_ONCE: Final = 2
-"""Comparisons of all users."""
 SECONDS: Final = 30.0
-_WAIT_SECONDS: Final = 5.0
-_WORKER: Final = (sys.executable, "-P", "-m", "carrel.hub.requests.comparison.worker")
-_KEPT: Final = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "VIRTUAL_ENV", "TMPDIR")
-"""Variables that the process gets: no secret of the service."""
 _ERRORS: Final = {error.code: error for error in (Conflict, InvalidInput, TooLarge)}
 _LAST_LINE: Final = 500
 """Bytes at the end of the standard error in which Python names an error that ends it."""
@@ -31,12 +23,12 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ComparingProcess:
-    """Compares by one process for each comparison, which is killed after ``seconds``."""
+class ComparingProcess(LimitedProcess):
+    """Compares by one process for each comparison."""
 
+    command: tuple[str, ...] = module_command("requests.comparison.worker")
     seconds: float = SECONDS
-    command: tuple[str, ...] = _WORKER
-    _slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
+    busy: str = "Other comparisons are running."
 
     def compare(self, given: ComparisonInput) -> ComparisonOut:
         """Compare two runs; blocks the calling thread.
@@ -47,26 +39,8 @@ class ComparingProcess:
             Unavailable: too many comparisons are running.
             CarrelError: the process fails; its error is in the log of the service.
         """
-        if not self._slots.acquire(timeout=_WAIT_SECONDS):
-            raise Unavailable(
-                f"{AT_ONCE} other comparisons are running.", accepted="Try again in a minute."
-            )
         try:
-            return self._run(given)
-        finally:
-            self._slots.release()
-
-    def _run(self, given: ComparisonInput) -> ComparisonOut:
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        try:
-            ended = subprocess.run(
-                self.command,
-                input=given.written(),
-                capture_output=True,
-                timeout=self.seconds,
-                env=environment,
-                check=False,
-            )
+            ended = self.run(given.written())
         except subprocess.TimeoutExpired:
             raise _too_large(f"The comparison took longer than {self.seconds:.0f} s.") from None
         if ended.returncode == 0:

@@ -7,8 +7,6 @@ status 3, as JSON.
 from __future__ import annotations
 
 import json
-import os
-import resource
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,22 +17,20 @@ from ...comparison.facts import RunFacts
 from ...comparison.runs import Comparison
 from ...comparison.schemas import ComparisonOut
 from ...errors import CarrelError
+from ...runtime.limited_process import limit_this_process
 from .order import ComparisonInput
 
 CPU_SECONDS: Final = 30
 MEMORY_BYTES: Final = 3 << 30
 """Address space: Python and nbdime map about 300 MiB."""
 REFUSED: Final = 3
-_NICENESS: Final = 5
 _MOST_TEXT: Final = 200
 _RUNNER: Final = "carrel: "
 
 
 def main() -> int:
     """Compare what comes on the standard input. Returns the exit status."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    os.nice(_NICENESS)
+    limit_this_process(cpu_seconds=CPU_SECONDS, memory_bytes=MEMORY_BYTES)
     try:
         found = compared(ComparisonInput.read(sys.stdin.buffer.read()))
     except CarrelError as error:

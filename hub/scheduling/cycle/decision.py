@@ -45,7 +45,7 @@ def decide(
 
     # 2. Order the queue.
     fair_share = fair_share_of(snapshot, state)
-    queues = Queues(state.tree, snapshot.pending)
+    queues = Queues(state.tree, snapshot.pending, learned=state.learned_order)
     queue = QueueOrder(queues, state, fair_share).as_tuple()
 
     # 3. Dispatch: start requests, and find the rules that hold the others.

@@ -207,7 +207,7 @@ class SchedulerState:
         self._budgets = snapshot.budgets
         self.state = CycleState(snapshot, now)
         ready = without_back_off(snapshot, now).pending
-        self.queues = Queues(self.state.tree, ready)
+        self.queues = Queues(self.state.tree, ready, learned=snapshot.learned_order)
         self.backing_off = {each.id: each for each in snapshot.pending if each.backs_off(now)}
         """Requests whose back-off has not ended, by id; they enter the queues when it ends."""
         self.fair_share = FairShare(self.state.tree, snapshot.use, snapshot.allocations, now)

@@ -70,7 +70,9 @@ class ReclaimStep:
             )
 
         return reclaim(
-            QueueOrder(Queues(state.tree, claims), state, self.fair_share()).as_tuple(),
+            QueueOrder(
+                Queues(state.tree, claims, learned=state.learned_order), state, self.fair_share()
+            ).as_tuple(),
             pool=state.pool,
             tally=state.tally,
             tree=state.tree,
@@ -112,7 +114,9 @@ class ReclaimStep:
         running = state.running.allocations
         pending = (each for each in self.queues().of(top) if each.id not in running)
         dispatch, left = Dispatch(then), set(claimants)
-        for request in QueueOrder(Queues(then.tree, pending), then, self.fair_share()):
+        for request in QueueOrder(
+            Queues(then.tree, pending, learned=then.learned_order), then, self.fair_share()
+        ):
             if request.id in left:
                 left.remove(request.id)
                 served = dispatch.serve(request)
@@ -197,7 +201,7 @@ class _Trial:
         entitled = {each.id for each in state.entitlement.among(snapshot.pending)}
         may_reclaim = entitled | self.preemptors
         claims = (each for each in snapshot.pending if each.id in may_reclaim)
-        self._queues = Queues(state.tree, claims)
+        self._queues = Queues(state.tree, claims, learned=state.learned_order)
         self._fair_share: FairShare = fair_share_of(snapshot, state)
 
     def costliest_first(self) -> list[str]:

@@ -52,8 +52,8 @@ def estimates(
     """
     effort = Effort() if effort is None else effort
     running = state.running.allocations.values()
-    settled = [_as_expected(allocation, state.now) for allocation in running]
-    limits = [_to_its_limit(allocation, state.now) for allocation in running]
+    settled = [as_expected(allocation, state.now) for allocation in running]
+    limits = [to_its_limit(allocation, state.now) for allocation in running]
     soon = late = _forecast(page, state.with_ends(settled), until, effort)
     if until and until not in soon:
         return {}
@@ -66,11 +66,13 @@ def estimates(
     }
 
 
-def _as_expected(allocation: Allocation, now: float) -> Allocation:
+def as_expected(allocation: Allocation, now: float) -> Allocation:
+    """Return an allocation that ends when it is expected to."""
     return _leaving(allocation, now) or _ending(allocation, expected_end(allocation, now))
 
 
-def _to_its_limit(allocation: Allocation, now: float) -> Allocation:
+def to_its_limit(allocation: Allocation, now: float) -> Allocation:
+    """Return an allocation that uses its whole time limit."""
     return _leaving(allocation, now) or _ending(allocation, max(allocation.until, now))
 
 

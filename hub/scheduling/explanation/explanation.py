@@ -48,6 +48,8 @@ class Precedence(StrEnum):
     """Its group, or its owner, has used less in proportion to its weight."""
     SHORTER = "shorter"
     """Of the same owner: it has less work left, less a credit for its age."""
+    LEARNED = "learned"
+    """Of the same owner: only the discount of a learned order makes its work the lesser."""
     DEADLINE = "deadline"
     """Of the same group: its deadline is in danger. Of the same owner: or its deadline is
     earlier."""
@@ -100,10 +102,10 @@ def precedence(
             rule = Precedence.GUARANTEE if _within(other, group, state) else Precedence.LESS_USE
             counts[rule, group.name] += 1
         elif other.owner != request.owner or other.group != request.group:
-            urgent = _in_danger(other, state.now) and not _in_danger(request, state.now)
+            urgent = _in_danger(other, state) and not _in_danger(request, state)
             counts[Precedence.DEADLINE if urgent else Precedence.LESS_USE, ""] += 1
         else:
-            counts[_of_one_owner(other, request, state.now), ""] += 1
+            counts[_of_one_owner(other, request, state), ""] += 1
     rules = tuple(Precedence)
     order = sorted(counts, key=lambda each: (rules.index(each[0]), -counts[each], each[1]))
     return tuple(
@@ -116,15 +118,18 @@ def _within(other: PendingRequest, group: Group, state: CycleState) -> bool:
     return held <= state.guaranteed.get(group.name, 0) * THOUSAND
 
 
-def _in_danger(request: PendingRequest, now: float) -> bool:
-    _, danger, _, _ = entry(request)[0]
-    return danger <= now
+def _in_danger(request: PendingRequest, state: CycleState) -> bool:
+    _, danger, _, _ = entry(request, state.learned_order)[0]
+    return danger <= state.now
 
 
-def _of_one_owner(other: PendingRequest, request: PendingRequest, now: float) -> Precedence:
-    if _in_danger(other, now) and not _in_danger(request, now):
+def _of_one_owner(other: PendingRequest, request: PendingRequest, state: CycleState) -> Precedence:
+    if _in_danger(other, state) and not _in_danger(request, state):
         return Precedence.DEADLINE
-    first, second = entry(other)[0], entry(request)[0]
+    first, second = (entry(each, state.learned_order)[0] for each in (other, request))
+    if state.learned_order is not None and first[0] < second[0]:
+        plain = [entry(each, None)[0] for each in (other, request)]
+        return Precedence.SHORTER if plain[0] < plain[1] else Precedence.LEARNED
     rules = (Precedence.SHORTER, Precedence.DEADLINE, Precedence.OLDER, Precedence.OLDER)
     parts = zip(first, second, rules, strict=True)
     return next((rule for one, two, rule in parts if one != two), Precedence.OLDER)

@@ -32,7 +32,7 @@ def quotes(snapshot: Snapshot, requests: Sequence[PendingRequest], now: float) -
     """
     snapshot = without_back_off(snapshot, now)
     state = CycleState(snapshot, now)
-    queues = Queues(state.tree, snapshot.pending)
+    queues = Queues(state.tree, snapshot.pending, learned=state.learned_order)
     fair_share = fair_share_of(snapshot, state)
     return tuple(_quote(snapshot, each, state, queues, fair_share) for each in requests)
 

@@ -96,7 +96,7 @@ class QueueReplay:
         reclaim = ReclaimStep(
             allocations=lambda: snapshot.allocations,
             fair_share=cache(lambda: fair_share_of(snapshot, state)),
-            queues=cache(lambda: Queues(state.tree, snapshot.pending)),
+            queues=cache(lambda: Queues(state.tree, snapshot.pending, learned=state.learned_order)),
         )
         self.dispatch = Dispatch(state, PendingReclaims(reclaim))
         self._served: set[tuple[Reason, str, str]] = set()

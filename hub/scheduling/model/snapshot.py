@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 
+from .learned_order import LearnedOrder
+
 
 class Period(StrEnum):
     """When a budget is renewed."""
@@ -66,10 +68,13 @@ class MarkKind(StrEnum):
     DRAIN = "drain"
     """Drained: running work ends by itself, or by a date."""
     QUARANTINE = "quarantine"
-    """Quarantined until an administrator releases it."""
+    """Quarantined until it is released: by an administrator, or by clean validations if the service
+    itself quarantined it."""
     UNREACHABLE = "silent"
     """Of a node: its engine does not answer, or cannot start anything now. Of a device: its driver
     cannot be read."""
+    VALIDATION = "validation"
+    """Of a device: the service measures it, for some seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +161,11 @@ class Device:
     def unreachable(self) -> Mark | None:
         """The mark of a node whose engine does not answer."""
         return next((mark for mark in self.marks if mark.kind is MarkKind.UNREACHABLE), None)
+
+    @property
+    def validation(self) -> Mark | None:
+        """The mark of a device that the service measures now."""
+        return next((mark for mark in self.marks if mark.kind is MarkKind.VALIDATION), None)
 
     @property
     def draining(self) -> bool:
@@ -414,6 +424,7 @@ class Snapshot:
             could start now would have to end.
         budgets: of the groups that have one.
         grace: grace period of a preemption, in seconds. It changes expected starts only.
+        learned_order: discounts sizes among the requests of one owner; None: none does.
     """
 
     devices: tuple[Device, ...] = ()
@@ -426,6 +437,7 @@ class Snapshot:
     reserved: tuple[ReservedSpan, ...] = ()
     budgets: tuple[BudgetBalance, ...] = ()
     grace: float = 0.0
+    learned_order: LearnedOrder | None = None
 
 
 def without_back_off(snapshot: Snapshot, now: float) -> Snapshot:

@@ -58,6 +58,7 @@ class CycleState:
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.now = now
         self.tree = GroupTree(snapshot.groups)
+        self.learned_order = snapshot.learned_order
         self.pool = DevicePool(
             snapshot.devices, snapshot.allocations, takes_work=snapshot.takes_work
         )

@@ -249,5 +249,5 @@ def fair_share_of(snapshot: Snapshot, state: CycleState) -> FairShare:
 
 def in_order(snapshot: Snapshot, state: CycleState) -> tuple[PendingRequest, ...]:
     """Return all queued requests in order."""
-    queues = Queues(state.tree, snapshot.pending)
+    queues = Queues(state.tree, snapshot.pending, learned=state.learned_order)
     return QueueOrder(queues, state, fair_share_of(snapshot, state)).as_tuple()

@@ -9,8 +9,9 @@ from math import inf
 from operator import itemgetter
 from types import MappingProxyType
 
+from ..model.learned_order import LearnedOrder, features
 from ..model.snapshot import Group, PendingRequest, PriorityClass
-from ..quota.tree import GroupTree, size
+from ..quota.tree import THOUSAND, GroupTree, size
 from .fair_share import MICRO, cost
 from .running_set import expected_seconds
 
@@ -34,11 +35,12 @@ def rank(priority: PriorityClass) -> int:
     return _RANK[priority]
 
 
-def entry(request: PendingRequest) -> Entry:
+def entry(request: PendingRequest, learned: LearnedOrder | None) -> Entry:
     """Return a request with its sort key among the requests of one owner in one group.
 
     5. least expected device-seconds left, less a credit for the time that it has waited: shortest
-       first (weighted by devices, as QSSF of Hu et al., SC 2021) without starvation
+       first (weighted by devices, as QSSF of Hu et al., SC 2021) without starvation. A learned
+       order divides these device-seconds, but not the credit.
     6. least slack of its deadline
     7. submission time, which a requeued request keeps
     8. request id: arbitrary, and always the same
@@ -55,15 +57,27 @@ def entry(request: PendingRequest) -> Entry:
     weight = size(request.devices, request.share)
     needs = cost(weight, seconds)
     danger = inf if deadline is None else deadline - DANGER * seconds
-    key = (needs / MICRO + AGEING * submitted_at, danger, submitted_at, request.id)
+    value = needs / MICRO
+    if learned is not None:
+        value /= learned.discount(
+            features(seconds, weight / THOUSAND, submitted_at, gang=bool(request.gang))
+        )
+    key = (value + AGEING * submitted_at, danger, submitted_at, request.id)
     return key, (request, weight, needs, False)
 
 
 class Queues:
     """The queues of all owners, by priority class and group."""
 
-    def __init__(self, tree: GroupTree, pending: Iterable[PendingRequest] = ()) -> None:
+    def __init__(
+        self,
+        tree: GroupTree,
+        pending: Iterable[PendingRequest] = (),
+        *,
+        learned: LearnedOrder | None,
+    ) -> None:
         self._tree = tree
+        self._learned = learned
         self._own: dict[tuple[PriorityClass, str], dict[str, list[Entry]]] = {}
         self._below: defaultdict[tuple[PriorityClass, str], int] = defaultdict(int)
         """Number of queued requests in a group and its subtree, by class."""
@@ -113,7 +127,7 @@ class Queues:
         queue = owners.get(request.owner)
         if queue is None:
             queue = owners[request.owner] = []
-        queue.append(entry(request))
+        queue.append(entry(request, self._learned))
         if request.deadline is not None:
             self._dated.setdefault(key, set()).add(request.owner)
         return queue
@@ -132,7 +146,7 @@ class Queues:
             return request
         key = (request.priority, request.group)
         queue = self._own[key][request.owner]
-        del queue[bisect_left(queue, entry(request)[:1])]
+        del queue[bisect_left(queue, entry(request, self._learned)[:1])]
         if not queue:
             del self._own[key][request.owner]
         self._count(request.priority, request.group, -1)

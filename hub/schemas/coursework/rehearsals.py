@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ..base import In, Out
+from ..schedules import Cron, Key, Zone
 
 REHEARSAL_RESULT = "rehearsal.json"
 """The result file in the attempt folder; only the service reads it."""
@@ -25,6 +26,17 @@ class RehearsalIn(In):
         str, Field(max_length=_IMAGE_LENGTH, description="A name, a reference or a digest.")
     ] = ""
     assignment: Annotated[str, Field(max_length=64)] = ""
+
+
+class RehearsalScheduleIn(RehearsalIn):
+    """Body of ``POST /api/v1/courses/{course}/rehearsals/schedules``: a rehearsal, and its times.
+
+    The same ``idempotency_key`` of the same teacher returns the first schedule.
+    """
+
+    cron: Cron
+    zone: Zone = "UTC"
+    idempotency_key: Key = ""
 
 
 class RehearsalFindingOut(Out):

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ..base import LARGEST, In, Out
+from ..calendar import CostOut
 from ..requests import RequestOut
 
 LONGEST_DAYS = 366
@@ -82,6 +83,24 @@ class ApprovalsOut(Out):
     approvals: list[ApprovalOut]
 
 
+class RunTimeOut(Out):
+    """The predicted run time of a job, in seconds; advice only."""
+
+    seconds: float
+    """The typical run time; the time limit if nothing is known."""
+    low: float
+    high: float
+    """9 of 10 such jobs take between `low` and `high`."""
+    basis: str | None = None
+    """The most alike earlier jobs: `own_parameters`, `parameters`, `own_program`, `program`,
+    `owner` or `group`; null if there are none."""
+    runs: int = 0
+    """How many of these are known."""
+    suggested_seconds: int | None = None
+    """A time limit that such a job is unlikely to reach."""
+    sentence: str
+
+
 class DryRunOut(Out):
     """What a submission would cost; nothing is stored.
 
@@ -96,6 +115,12 @@ class DryRunOut(Out):
     device_seconds: float
     sentence: str
     """When it would start."""
+    starts_now: bool = False
     expected_at: float | None = None
+    """Null if it would start now, and if its start is not known."""
     needs_approval: bool = False
     device_seconds_left: float | None = None
+    run_time: RunTimeOut | None = None
+    """Null while the service loads its history, and for jobs of several members."""
+    cost: CostOut | None = None
+    """What is likely to be charged; null without devices."""

@@ -21,6 +21,7 @@ from ...scheduling.cycle.incremental import (
     UsageChanged,
     step,
 )
+from ...scheduling.model.learned_order import LearnedOrder
 from ...scheduling.model.plan import Start, Stop
 from ...scheduling.model.snapshot import Snapshot
 from ...scheduling.placement.device_pool import Placement
@@ -44,9 +45,10 @@ class CarrelPolicy:
 
     name: str = "carrel"
     source: str = "The scheduler of the live service: the same functions."
+    learned_order: LearnedOrder | None = None
 
     def scheduler(self, site: SimulatedSite) -> Scheduler:
-        return Carrel(site)
+        return Carrel(site, self.learned_order)
 
 
 CARREL = CarrelPolicy()
@@ -55,8 +57,10 @@ CARREL = CarrelPolicy()
 class Carrel:
     """Passes events to the scheduler core, and applies its decisions."""
 
-    def __init__(self, site: SimulatedSite) -> None:
-        self._initial = Snapshot(devices=tuple(site.devices), groups=tuple(site.groups))
+    def __init__(self, site: SimulatedSite, learned_order: LearnedOrder | None = None) -> None:
+        self._initial = Snapshot(
+            devices=tuple(site.devices), groups=tuple(site.groups), learned_order=learned_order
+        )
         self._scheduler: SchedulerState | None = None
         self._restart_cost = site.restart_cost
         self._runs: dict[str, Run] = {}

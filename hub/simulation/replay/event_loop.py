@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from heapq import heappop, heappush
@@ -62,6 +62,37 @@ def simulate(
     Raises:
         InvalidInput: a job is larger than the pool, or could not start even alone.
     """
+    replay = moments(jobs, site=site, policy=policy, estimator=estimator)
+    while True:
+        try:
+            next(replay)
+        except StopIteration as ended:
+            outcome: ReplayOutcome = ended.value
+            return outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A moment of a replay with an event, before its decision.
+
+    Attributes:
+        submitted: the runs that are new.
+        ended: number of runs that have ended.
+    """
+
+    at: float
+    submitted: Sequence[Run]
+    ended: int
+
+
+def moments(
+    jobs: Sequence[TraceJob], *, site: SimulatedSite, policy: Schedules, estimator: Estimator
+) -> Generator[Moment, None, ReplayOutcome]:
+    """Yield the moments of a replay, each before its decision; return the result.
+
+    Raises:
+        InvalidInput: as in ``simulate``.
+    """
     _check_sizes(jobs, site)
     scheduler = policy.scheduler(site)
     submit = _Submission(jobs, site, estimator)
@@ -78,16 +109,19 @@ def simulate(
         if now == inf:
             break
         idle.until(now, scheduler)
+        known, ended = len(runs), 0
         while ends and ends[0][0] <= now:
             _, _, turn, run = heappop(ends)
             if run.turn == turn:
                 scheduler.end(run, now)
                 run.end(now)
+                ended += 1
                 estimator.ended(run.job)
         while len(runs) < total and jobs[len(runs)].submitted_at <= now:
             run = submit(len(runs))
             scheduler.submit(run, now)
             runs.append(run)
+        yield Moment(at=now, submitted=runs[known:], ended=ended)
         for run in scheduler.decide(now):
             heappush(ends, (now + run.left, run.number, run.turn, run))
     held_back = held_back_runs(runs, policy, site, idle.at)

@@ -54,16 +54,7 @@ def run(experiment: Experiment, policy: Schedules) -> ExperimentResult:
     Raises:
         InvalidInput: there are no jobs, a tenant has no nodes, or a job can never start.
     """
-    streams = _streams(experiment)
-    outcomes = tuple(
-        simulate(
-            jobs,
-            site=_site(experiment, pool, jobs),
-            policy=policy,
-            estimator=experiment.estimator(),
-        )
-        for pool, jobs in streams.items()
-    )
+    outcomes = replayed(experiment, policy)
     guaranteed = {group.name: group.guaranteed for group in experiment.groups}
     if ONE_POOL not in experiment.pools or not any(guaranteed.values()):
         return ExperimentResult(policy=policy, outcomes=outcomes, figures=figures(outcomes))
@@ -78,6 +69,23 @@ def run(experiment: Experiment, policy: Schedules) -> ExperimentResult:
             below_alone=below_guarantee(_runs(alone.values()), guaranteed),
             jct_alone=completion_alone(alone, {job.tenant for job in experiment.trace.jobs}),
         ),
+    )
+
+
+def replayed(experiment: Experiment, policy: Schedules) -> tuple[ReplayOutcome, ...]:
+    """Simulate one policy in every pool, without its metrics.
+
+    Raises:
+        InvalidInput: as in ``run``.
+    """
+    return tuple(
+        simulate(
+            jobs,
+            site=site_of(experiment, pool, jobs),
+            policy=policy,
+            estimator=experiment.estimator(),
+        )
+        for pool, jobs in _streams(experiment).items()
     )
 
 
@@ -107,7 +115,8 @@ def _streams(experiment: Experiment) -> dict[str, list[TraceJob]]:
     return streams
 
 
-def _site(experiment: Experiment, pool: str, jobs: Sequence[TraceJob]) -> SimulatedSite:
+def site_of(experiment: Experiment, pool: str, jobs: Sequence[TraceJob]) -> SimulatedSite:
+    """Return the site of one pool, with the quotas of its tenants."""
     devices = experiment.pools[pool]
     groups = groups_of_pool(experiment.groups, pool, devices, jobs)
     return SimulatedSite(

@@ -83,6 +83,9 @@ def check_removable(name: str, known: Mapping[str, Group], live: int) -> None:
         )
 
 
+_OF_DEVICES = frozenset({MarkKind.QUARANTINE, MarkKind.VALIDATION})
+
+
 def check_mark(mark: Mark, devices: Iterable[Device], nodes: Collection[str]) -> None:
     """Check the target of a mark.
 
@@ -92,7 +95,7 @@ def check_mark(mark: Mark, devices: Iterable[Device], nodes: Collection[str]) ->
     device_ids = {device.id for device in devices}
     if mark.target in device_ids:
         return
-    if mark.target in nodes and mark.kind is not MarkKind.QUARANTINE:
+    if mark.target in nodes and mark.kind not in _OF_DEVICES:
         return
     if mark.target in nodes:
         raise NotFound(

@@ -24,6 +24,7 @@ from ...scheduling.quota.accounting import HALF_LIFE
 from .store import SqlStore
 from .tables.courses import courses
 from .tables.notifications import notification_channels
+from .tables.shadow_order import shadow_runs
 from .transactions import BUSY_TIMEOUT, PATIENCE, Transactions
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
@@ -165,7 +166,7 @@ def migrations(connection: Connection) -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     # The imports of these tables add them to the metadata of the core tables.
-    assert courses.metadata is notification_channels.metadata
+    assert courses.metadata is notification_channels.metadata is shadow_runs.metadata
     config.attributes.update(connection=connection, metadata=courses.metadata)
     return config
 

@@ -11,6 +11,7 @@ from ...records.audit import AuditAction, AuditEntry, ChangeFilter
 from ...scheduling.model.snapshot import Mark, MarkKind
 from ...scheduling.model.states import TERMINAL
 from ..rules import checks
+from .merkle_log.queue import GRADE_ACTIONS, queue_line
 from .pool import group
 from .tables.core import changes, group_teachers, groups, marks, nodes, pins, requests
 from .tables.pool_rows import read_groups, read_unmarked_devices
@@ -99,7 +100,10 @@ def check_unchanged(connection: Connection, change: AuditEntry) -> None:
 
 
 def add_entry(connection: Connection, change: AuditEntry) -> None:
-    """Append an entry to the audit log; all writes to the log go through here."""
+    """Append an entry to the audit log; all writes to the log go through here.
+
+    An entry that decides a grade is also a line of the log that can be proved.
+    """
     added = connection.execute(
         insert(changes).values(
             at=change.at,
@@ -111,9 +115,12 @@ def add_entry(connection: Connection, change: AuditEntry) -> None:
             after=dict(change.after),
         )
     )
+    key = added.inserted_primary_key
+    if change.action in GRADE_ACTIONS and key is not None:
+        queue_line(connection, changes.name, key)
     version = edits.current()
-    if version is not None and added.inserted_primary_key is not None:
-        version.own.add(added.inserted_primary_key[0])
+    if version is not None and key is not None:
+        version.own.add(key[0])
 
 
 def find_changes(connection: Connection, which: ChangeFilter) -> tuple[AuditEntry, ...]:

@@ -33,6 +33,9 @@ class SqlSchedules:
     def schedules(self, owner: str) -> tuple[Schedule, ...]:
         return self._transactions.read(lambda c: read_of(c, owner))
 
+    def schedules_of_course(self, course: str) -> tuple[Schedule, ...]:
+        return self._transactions.read(lambda c: read_of_course(c, course))
+
     def due_schedules(self, now: float) -> tuple[Schedule, ...]:
         return self._transactions.read(lambda c: read_due(c, now))
 
@@ -44,7 +47,7 @@ class SqlSchedules:
         return self._transactions.write(lambda c: bool(c.execute(query).rowcount))
 
     def remove_schedules_of(self, owner: str) -> int:
-        query = delete(schedules).where(schedules.c.owner == owner)
+        query = delete(schedules).where(schedules.c.owner == owner, schedules.c.course == "")
         return self._transactions.write(lambda c: int(c.execute(query).rowcount))
 
 
@@ -82,6 +85,11 @@ def read_job(connection: Connection, schedule_id: str) -> str:
 
 def read_of(connection: Connection, owner: str) -> tuple[Schedule, ...]:
     query = select(*_COLUMNS).where(schedules.c.owner == owner).order_by(schedules.c.number)
+    return tuple(map(_schedule, connection.execute(query)))
+
+
+def read_of_course(connection: Connection, course: str) -> tuple[Schedule, ...]:
+    query = select(*_COLUMNS).where(schedules.c.course == course).order_by(schedules.c.number)
     return tuple(map(_schedule, connection.execute(query)))
 
 

@@ -7,6 +7,7 @@ from typing import Concatenate, ParamSpec
 
 from sqlalchemy import Connection, delete, select
 
+from ...interfaces.run_times import CellTimes, ForecastOutcome, RunTimeForecast
 from ...records.audit import AuditEntry, ChangeFilter
 from ...records.clock import ClockOffset
 from ...records.events import ChangeDigest, EventRecord, NewEvent
@@ -25,7 +26,7 @@ from ...records.usage import (
     UsedRequests,
     Window,
 )
-from ...scheduling.model.plan import Start
+from ...scheduling.model.plan import Estimate, Start
 from ...scheduling.model.snapshot import (
     Allocation,
     BudgetBalance,
@@ -58,7 +59,7 @@ from .tables.notifications import (
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import read_charged, read_ledger
 from .transactions import Transactions
-from .usage import history, pool_levels
+from .usage import forecasts, history, pool_levels
 from .usage.decayed_usage import DecayedUsageSums
 from .usage.ledger_sums import LedgerSums
 from .usage.model_sums import ModelSums
@@ -375,3 +376,24 @@ class SqlStore(
 
     def _pending(self) -> tuple[PendingRequest, ...]:
         return self._read_once("pending", self._queue.read)
+
+    # -- forecasts ------------------------------------------------------------------------
+
+    def put_run_time_forecasts(self, found: Mapping[str, RunTimeForecast], *, now: float) -> None:
+        self._write(lambda c: forecasts.put_run_times(c, found, now))
+
+    def put_wait_forecasts(self, found: Mapping[str, Estimate], *, now: float) -> None:
+        self._write(lambda c: forecasts.put_waits(c, found, now))
+
+    def run_time_outcomes(self, *, since: float, limit: int) -> tuple[ForecastOutcome, ...]:
+        return self._read(lambda c: forecasts.run_time_outcomes(c, since, limit))
+
+    def wait_outcomes(self, *, since: float, limit: int) -> tuple[ForecastOutcome, ...]:
+        return self._read(lambda c: forecasts.wait_outcomes(c, since, limit))
+
+    def put_cell_times(self, found: Sequence[CellTimes]) -> None:
+        if found:
+            self._write(lambda c: forecasts.put_cell_times(c, found))
+
+    def cell_times(self) -> tuple[CellTimes, ...]:
+        return self._read(forecasts.read_cell_times)

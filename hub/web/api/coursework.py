@@ -1,4 +1,4 @@
-"""REST routes for students: check one's own work, and read one's grades; and official checks."""
+"""REST routes for students: checks, grades and leaderboards; with what teachers allow them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from fastapi import APIRouter, Depends
 from ...proofs.document import ProofDocument
 from ...schemas.checks import CheckOut, ChecksOut
 from ...schemas.courses import SubmitIn
+from ...schemas.coursework.leaderboards import (
+    LeaderboardEntryOut,
+    LeaderboardIn,
+    LeaderboardLogOut,
+    LeaderboardOut,
+    LeaderboardRuleOut,
+    WeightsIn,
+)
 from ...schemas.coursework.official_checks import (
     OfficialCheckLogOut,
     OfficialCheckOut,
@@ -103,6 +111,57 @@ def forbid_official_checks(
 ) -> OfficialCheckRuleOut:
     """For teachers. The log stays. Safe to repeat."""
     return web.courses.official_checks.forbid(who, course, assignment)
+
+
+@router.get("/leaderboard", summary="The leaderboard")
+def leaderboard(
+    web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
+) -> LeaderboardOut:
+    """The table with pseudonyms, the caller's own submissions, and how many are left today."""
+    return web.courses.leaderboards.show(who, course, assignment)
+
+
+@router.get("/leaderboard/log", summary="All submissions to the leaderboard")
+def leaderboard_log(
+    web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
+) -> LeaderboardLogOut:
+    """For teachers and graders: the table with names and private scores, and each verdict."""
+    return web.courses.leaderboards.log(who, course, assignment)
+
+
+@router.put("/leaderboard", summary="Open a leaderboard", openapi_extra=body_of(LeaderboardIn))
+def open_leaderboard(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[LeaderboardIn, Depends(json_body(LeaderboardIn))],
+) -> LeaderboardRuleOut:
+    """For teachers: what weights are scored on, and how many a student may submit on one day."""
+    return web.courses.leaderboards.open(who, course, assignment, body)
+
+
+@router.delete("/leaderboard", summary="Take no further submissions")
+def close_leaderboard(
+    web: Carrel, who: Writer, course: CourseName, assignment: AssignmentName
+) -> LeaderboardRuleOut:
+    """For teachers. The table stays. Safe to repeat."""
+    return web.courses.leaderboards.close(who, course, assignment)
+
+
+@router.post("/leaderboard/submissions", summary="Submit weights", openapi_extra=body_of(WeightsIn))
+def submit_weights(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[WeightsIn, Depends(json_body(WeightsIn))],
+) -> LeaderboardEntryOut:
+    """Takes one safetensors file, which is scored on hidden data when the pool has idle capacity.
+
+    The same file again returns its submission. A file that is refused costs none of the day.
+    """
+    return web.courses.leaderboards.submit(who, course, assignment, body)
 
 
 @router.get("/proof", summary="Proof of my submissions")

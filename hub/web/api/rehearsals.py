@@ -6,7 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from ...schemas.coursework.rehearsals import RehearsalIn, RehearsalOut, RehearsalsOut
+from ...schemas.coursework.rehearsals import (
+    RehearsalIn,
+    RehearsalOut,
+    RehearsalScheduleIn,
+    RehearsalsOut,
+)
+from ...schemas.schedules import ScheduleOut, SchedulesOut
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, Writer
 from ..dependencies.course_paths import CourseName
@@ -35,6 +41,32 @@ def rehearse(
 def rehearsals(web: Carrel, who: Reader, course: CourseName) -> RehearsalsOut:
     """For teachers and graders: the last rehearsals, newest first."""
     return web.courses.rehearsals.recent(who, course)
+
+
+@router.post(
+    "/schedules",
+    status_code=201,
+    summary="Rehearse a course at set times",
+    openapi_extra=body_of(RehearsalScheduleIn),
+)
+def add_schedule(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    body: Annotated[RehearsalScheduleIn, Depends(json_body(RehearsalScheduleIn))],
+) -> ScheduleOut:
+    """For teachers: a schedule of yours, which every teacher of the course may change.
+
+    `/schedules/{id}` pauses, resumes and removes it. It is paused when you do not teach the course
+    any more, and belongs to the teacher who resumes it.
+    """
+    return web.rehearsal_schedules.create(who, course, body)
+
+
+@router.get("/schedules", summary="Schedules of a course's rehearsals")
+def schedules(web: Carrel, who: Reader, course: CourseName) -> SchedulesOut:
+    """For teachers and graders: those of all teachers, oldest first."""
+    return web.rehearsal_schedules.all(who, course)
 
 
 @router.get("/{rehearsal}", summary="One rehearsal")

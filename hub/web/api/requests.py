@@ -27,7 +27,7 @@ from ...schemas import (
 from ...schemas.explanation import WhyOut
 from ...schemas.programs.bodies import DryRunOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
-from ...schemas.sweeps import ReportsOut, TrialsOut
+from ...schemas.sweeps import ReportsOut, SharingOut, TrialsOut
 from ..dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import (
@@ -365,6 +365,17 @@ def pipeline(web: Carrel, who: Reader, request_id: RequestId) -> PipelineOut:
 def trials(web: Carrel, who: Reader, request_id: RequestId) -> TrialsOut:
     """Every trial with its parameters, its state and the last values that it has reported."""
     return web.trials.trials(who, request_id)
+
+
+@router.get(
+    "/requests/{request_id}/sharing", tags=["requests"], summary="What the trials of a sweep share"
+)
+def sharing(web: Carrel, who: Reader, request_id: RequestId) -> SharingOut:
+    """The stages, drawn as a tree, and for each cell why trials share it or not.
+
+    It is the analysis of the notebook; where a kernel cannot be forked, each trial runs all cells.
+    """
+    return web.trials.sharing(who, request_id)
 
 
 @router.post(

@@ -24,6 +24,7 @@ from ...interfaces.clock import Clock
 from ...inventory.images import ImageCatalogue
 from ...inventory.pool import PoolQueries
 from ...notifications.service import NotificationService
+from ...open_links.tickets import OpenLinks
 from ...programs.service import Programs
 from ...receipts.reruns import Reruns
 from ...receipts.service import ReceiptService
@@ -50,7 +51,11 @@ from ...supervisor.doctor_run import DoctorRun
 from ...transparency.service import TransparencyLog
 from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
+from ...usage.site_report import SiteReports
+from ...usage.what_if.service import WhatIfReplays
+from ...workflows.rehearsal_schedules import RehearsalSchedules
 from ...workflows.schedules import ScheduleService
+from ...workflows.semester_planner import SemesterPlanner
 from ..html.notebook_cells import NotebookCellCache
 from ..html.output_cache import NotebookOutputCache
 from ..live.dispatcher import ChangeDispatcher
@@ -80,6 +85,8 @@ class WebContext:
     receipts: ReceiptService
     reruns: Reruns
     schedules: ScheduleService
+    rehearsal_schedules: RehearsalSchedules
+    semester: SemesterPlanner
     secrets: SecretVault
     secret_delivery: SecretDelivery
     gallery: GalleryService
@@ -97,6 +104,7 @@ class WebContext:
     quotes: Quotes
     budgets: BudgetQueries
     usage: UsageReports
+    what_if: WhatIfReplays
     administration: Administration
     courses: CourseServices
     metrics: Metrics
@@ -112,11 +120,22 @@ class WebContext:
     backups: Backups | None
     log: TransparencyLog | None
     notifications: NotificationService | None
+    open_links: OpenLinks
     settings: Settings
     templates: Environment
     clock: Clock
     notebook_cells: NotebookCellCache = field(default_factory=NotebookCellCache)
     notebook_outputs: NotebookOutputCache = field(default_factory=NotebookOutputCache)
+
+    @property
+    def site_reports(self) -> SiteReports:
+        """Return the reports for administrators, with the prices of the settings."""
+        return SiteReports(
+            store=self.context.store,
+            clock=self.clock,
+            costs=self.settings.device_models,
+            currency=self.settings.currency,
+        )
 
     @property
     def user_notifications(self) -> NotificationService:

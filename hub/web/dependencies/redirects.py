@@ -13,10 +13,13 @@ SEE_OTHER = 303
 
 
 _SEGMENT = r"[A-Za-z0-9~_%-][A-Za-z0-9.~_%-]{0,99}"
+_QUERY = r"\?[A-Za-z0-9.~_%+&=:/@-]{0,1000}"
+"""Of a link that opens material. It is stored in cookies, several of which may be open."""
 
 
 _OWN_PAGE = re.compile(
-    rf"{re.escape(SERVICE_PREFIX)}(?:|usage|course/{_SEGMENT}|wait/{_SEGMENT}|requests/{_SEGMENT})"
+    rf"{re.escape(SERVICE_PREFIX)}"
+    rf"(?:|usage|course/{_SEGMENT}|wait/{_SEGMENT}|requests/{_SEGMENT}|open(?:/link)?(?:{_QUERY})?)"
 )
 
 

@@ -44,5 +44,6 @@ def image_choices(
 
 def _line(image: ImageOut, found: ImagesOut) -> str:
     held = [pin for pin in found.pins if pin.holds and pin.image == image.name]
-    parts = [f"{image.name}: {image.title}", units.size(image.size_bytes)]
+    size = [units.size(image.size_bytes)] if image.size_bytes else []
+    parts = [f"{image.name}: {image.title}", *size]
     return ", ".join([*parts, *(pin.sentence for pin in held)])

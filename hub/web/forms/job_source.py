@@ -14,6 +14,7 @@ from ...admission.parameters import FieldType
 from ...errors import CarrelError, InvalidInput
 from ...files.home_notebooks import HomeNotebooks
 from ...gallery.published_job import GALLERY_LABEL
+from ...messages.secrets import secrets_sentence
 from ...records.identity import Identity
 from ...schemas import JobIn, RequestOut
 from ..dependencies.context import WebContext
@@ -121,6 +122,23 @@ def _form(job: JobIn, name: str, source: str) -> JobForm:
     form = replace(form, **sweep_texts(sweep, limit))  # type: ignore[arg-type]  # fields of text
     form = _with_job(form, job)
     return replace(form, parameters=_entries(form, job.parameters))
+
+
+def left_out(web: WebContext, who: Identity, source: str) -> list[str]:
+    """Say what a form with this source has not taken over from it, which the user may have to set.
+
+    Raises:
+        NotFound: the source does not exist, or the user may not see it.
+    """
+    if source.startswith(AGAIN):
+        request = web.requests.request(who, source.removeprefix(AGAIN))
+        if request.secrets and request.owner != who.name:
+            return [secrets_sentence(request.secrets, f"{request.id} of {request.owner}")]
+    elif source.startswith(GALLERY):
+        item_id, _, number = source.removeprefix(GALLERY).partition("/")
+        wanted = int(number) if _VERSION.fullmatch(number) else 0
+        return list(web.gallery.one(who, item_id, wanted).shown.jobs[0].left_out)
+    return []
 
 
 def of_session(session: RequestOut) -> JobForm:

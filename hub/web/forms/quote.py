@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...admission.policy import seconds_of
 from ...admission.quotes import Quotes
 from ...errors import CarrelError
+from ...forecasts.costs import expected_cost
 from ...groups.membership import GroupChoice
+from ...interfaces.run_times import Basis, RunTimeForecast
 from ...records.identity import Identity
-from ...schemas import LARGEST, QuoteIn, QuoteOut, most_devices, parsers
+from ...schemas import LARGEST, BudgetOut, QuoteIn, QuoteOut, most_devices, parsers
+from ...schemas.calendar import CostOut
 from . import pickers
 from .session import SessionForm
 from .sweep import parallel_trials
@@ -27,6 +30,8 @@ class QuoteView:
         problem: why there is no quote; empty otherwise.
         held: devices that the user has in this group now.
         most: max devices per member of the group.
+        cost: the predicted charge, and what it leaves of budgets; None where only the most that
+            can be charged is known, and no budget binds.
     """
 
     choices: tuple[QuoteOut, ...] = ()
@@ -34,6 +39,7 @@ class QuoteView:
     problem: str = ""
     held: int = 0
     most: int = 0
+    cost: CostOut | None = None
 
     @property
     def waits(self) -> bool:
@@ -67,10 +73,17 @@ def quote(
     quotes: Quotes,
     who: Identity,
     fields: Mapping[str, str],
+    *,
     groups: Sequence[GroupChoice],
     held: Mapping[str, int],
+    budgets: Callable[[str], Sequence[BudgetOut]],
 ) -> QuoteView:
-    """Quote the selected number of devices and all others that the group allows."""
+    """Quote the selected number of devices and all others that the group allows.
+
+    Args:
+        held: devices that the user has now, by group.
+        budgets: returns those that bind in a group.
+    """
     try:
         wanted = quote_request(fields)
     except CarrelError as error:
@@ -83,12 +96,30 @@ def quote(
         results = quotes.quotes(who, requests)
     except CarrelError as error:
         return QuoteView(problem=f"{error.message} {error.accepted}".strip())
+    predicted = _predicted(fields)
+    cost = None
+    if wanted.kind == "job" and wanted.group:
+        cost = expected_cost(wanted.devices, wanted.seconds, predicted, budgets(wanted.group))
     return QuoteView(
+        cost=cost if cost is not None and (cost.known or cost.budgets) else None,
         choices=tuple(results),
         chosen=results[numbers.index(wanted.devices)],
         held=held.get(wanted.group, 0),
         most=most,
     )
+
+
+def _predicted(fields: Mapping[str, str]) -> RunTimeForecast | None:
+    """Return the run time that the form shows, which is only shown again; None for none."""
+    if fields.get("kind", "notebook") != "notebook" or fields.get("sweep", "").strip():
+        return None
+    try:
+        low, seconds, high = map(float, fields.get("predicted", "").split())
+    except ValueError:
+        return None
+    if not 0 <= low <= seconds <= high <= LARGEST:
+        return None
+    return RunTimeForecast(seconds=seconds, low=low, high=high, basis=Basis.PROGRAM)
 
 
 def _with_devices(wanted: QuoteIn, devices: int) -> QuoteIn:

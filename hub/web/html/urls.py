@@ -77,3 +77,13 @@ def page_in_session(owner: str, server_name: str, wanted: str) -> str:
     # A link may name what to open (as nbgitpuller does), but must not contain a token.
     query = [(k, v) for k, v in parse_qsl(parts.query, keep_blank_values=True) if k not in _NEVER]
     return f"{path}?{urlencode(query)}" if query else path
+
+
+def page_in_other_session(owner: str, server_name: str, other: str, wanted: str) -> str:
+    """Return the URL of a session's requested page in another session of its owner.
+
+    Empty for the start page, or if the page is not inside the session.
+    """
+    page = page_in_session(owner, server_name, wanted)
+    inside = page.removeprefix(server_url(owner, server_name))
+    return server_url(owner, other) + inside if inside else ""

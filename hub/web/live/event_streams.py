@@ -26,8 +26,8 @@ from .change_feed import Fingerprint
 from .dispatcher import ChangeDispatcher, Follower
 from .sse import ALIVE, KEEP_ALIVE_SECONDS, StreamPace, message
 
-_VOLATILE = {"device_seconds"}
-"""Grows every second, which alone is not a change."""
+_VOLATILE = {"device_seconds", "remaining"}
+"""They change every second, which alone is not a change; progress is one."""
 _REFRESH_SECONDS = 1.0
 """A page that changes all the time is read again so often; after a pause, the first few at once."""
 _REFRESHES_PER_SECOND = 20.0

@@ -89,6 +89,28 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
         "on": {"summary": "For jobs with one device", "value": {"on": True, "devices": 1}},
         "off": {"summary": "Switch it off", "value": {"on": False}},
     },
+    "LeaderboardIn": {
+        "open": {
+            "summary": "Five submissions a day, scored by accuracy",
+            "value": {
+                "metric": "accuracy",
+                "per_day": 5,
+                "files": [
+                    {"name": "leaderboard.py", "content": "aW1wb3J0IHRvcmNoCg=="},
+                ],
+            },
+        },
+        "change": {
+            "summary": "The last submission counts, and private scores are shown in the end",
+            "value": {"per_day": 5, "counts": "last", "private_after_due": True},
+        },
+    },
+    "WeightsIn": {
+        "weights": {
+            "summary": "A safetensors file",
+            "value": {"file": {"name": "weights.safetensors", "content": "AAAAAAAAAAA="}},
+        },
+    },
     "OfficialCheckRuleIn": {
         "verdict": {"summary": "Three runs a day, without names", "value": {"per_day": 3}},
         "names": {

@@ -38,8 +38,9 @@ from ...schemas.courses import (
     RosterIn,
     SubmitIn,
 )
+from ...schemas.coursework.leaderboards import LeaderboardIn, WeightsIn
 from ...schemas.coursework.official_checks import OfficialCheckRuleIn
-from ...schemas.coursework.rehearsals import RehearsalIn
+from ...schemas.coursework.rehearsals import RehearsalIn, RehearsalScheduleIn
 from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.gallery import GalleryForkIn, GalleryPublishIn, GalleryRunIn
 from ...schemas.grading import (
@@ -84,6 +85,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     JobIn,
     JoinIn,
     KernelsIn,
+    LeaderboardIn,
     OfficialCheckRuleIn,
     OpenSessionIn,
     OutageIn,
@@ -96,6 +98,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     QuarantineIn,
     QuotesIn,
     RehearsalIn,
+    RehearsalScheduleIn,
     ReleaseIn,
     ReservationIn,
     RerunIn,
@@ -111,6 +114,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     SubmitIn,
     TermIn,
     VerdictIn,
+    WeightsIn,
 )
 _REF = "#/components/schemas/{model}"
 

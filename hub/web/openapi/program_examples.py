@@ -52,5 +52,34 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "expected_at": _AT,
         "needs_approval": False,
         "device_seconds_left": 9000.0,
+        "run_time": {
+            "seconds": 420.0,
+            "low": 380.0,
+            "high": 510.0,
+            "basis": "own_parameters",
+            "runs": 6,
+            "suggested_seconds": 660,
+            "sentence": "About 7 min; 9 of 10 such jobs take 6 min 20 s to 8 min 30 s, by 6 "
+            "earlier jobs of yours with the same code and parameters.",
+        },
+        "cost": {
+            "device_seconds": 420.0,
+            "low": 380.0,
+            "high": 510.0,
+            "most": 1800.0,
+            "known": True,
+            "budgets": [
+                {
+                    "group": "cs101",
+                    "period": "week",
+                    "left": 36_000.0,
+                    "likely_left": 35_580.0,
+                    "least_left": 34_200.0,
+                }
+            ],
+            "sentence": "Likely 0.1 device-hours (0.1 to 0.1), at most 0.5. The budget of cs101 "
+            "for this week has 10.0 left beside running requests: after this job likely 9.9, at "
+            "least 9.5.",
+        },
     },
 }

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
 from fastapi import APIRouter
 from pydantic import ValidationError
@@ -23,6 +24,7 @@ from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE
 from ...schemas import ChangeIn, RequestOut
 from ...schemas.requests import EXTEND_SECONDS
+from ...sessions.held import CPU_DESK
 from ..dependencies.callers import Carrel, Next, RequestId, Server, SignedIn
 from ..dependencies.context import WebContext
 from ..dependencies.redirects import SEE_OTHER
@@ -30,7 +32,7 @@ from ..dependencies.visitors import Follower, Form, Guest, html
 from ..forms.lab_target import LabTarget, session_for_lab
 from ..forms.quote import quote
 from ..forms.session import SessionForm
-from ..html.urls import page_in_session, server_of, wait_url
+from ..html.urls import page_in_other_session, page_in_session, server_of, wait_url
 from ..live.sse import EventStream
 from ..security.access import Visitor
 from .desk import desk_page
@@ -50,18 +52,24 @@ def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
     for request in web.requests.requests(who, kind=None, states=LIVE, mine=True, limit=200):
         if request.lease is not None:
             held[request.group] = held.get(request.group, 0) + len(request.lease.devices)
-    view = quote(web.quotes, who, fields, web.group_choices.recent(who), held)
+    choices = web.group_choices.recent(who)
+    names = [each.name for each in choices]
+    budgets = partial(web.budgets.budgets, who, groups_of=names)
+    view = quote(web.quotes, who, fields, groups=choices, held=held, budgets=budgets)
     return html(web.render("shared/quote.html", quote=view, job=fields.get("for") == "job"))
 
 
 @router.post("/requests/{request_id}/keep-place")
 def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Keep the queue position, and redirect to the CPU session."""
+    """Keep the queue position, and redirect to the CPU session, which opens the page instead."""
+    who = visitor.identity
+    server = web.requests.request(who, request_id).server_name
+    wanted = page_in_other_session(who.name, server, CPU_DESK, fields.get("next", ""))
     return _redirect_after(
         web,
         visitor,
-        lambda: web.held_sessions.keep_place(visitor.identity, request_id),
-        wait_url("", fields.get("next", "")),
+        lambda: web.held_sessions.keep_place(who, request_id),
+        wait_url(CPU_DESK, wanted),
     )
 
 
@@ -153,8 +161,10 @@ def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
             web.sessions.start(who, form.server_name, form.options())
     except CarrelError as error:
         return _refused_start(web, visitor, form, error)
-    # Wait for the CPU session if there is one, else for the session itself.
-    return RedirectResponse(wait_url("" if now_on_cpu else form.server_name, form.next), SEE_OTHER)
+    if now_on_cpu:
+        wanted = page_in_other_session(who.name, form.server_name, CPU_DESK, form.next)
+        return RedirectResponse(wait_url(CPU_DESK, wanted), SEE_OTHER)
+    return RedirectResponse(wait_url(form.server_name, form.next), SEE_OTHER)
 
 
 @router.post("/sessions/lab")
@@ -242,8 +252,15 @@ def enter(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Respo
 
 @router.get("/wait/{server}/events")
 def wait_stream(
-    web: Carrel, visitor: Follower, server: Server, request_id: str, signed_in: SignedIn
+    web: Carrel,
+    visitor: Follower,
+    *,
+    server: Server,
+    request_id: str,
+    signed_in: SignedIn,
+    next: Next = "",
 ) -> Response:
     web.requests.request(visitor.identity, request_id)
     csrf = web.caller_access.csrf.issue(visitor.session)
-    return EventStream(wait_events(web, visitor.identity, request_id, csrf), signed_in=signed_in)
+    events = wait_events(web, visitor.identity, request_id, csrf, next)
+    return EventStream(events, signed_in=signed_in)

@@ -12,7 +12,9 @@ from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
 from ...config.base_url import SERVICE_PREFIX
+from ...efficiency.report import EfficiencyReports, day_text
 from ...errors import CarrelError
+from ...messages import efficiency as efficiency_messages
 from ...messages import usage as usage_messages
 from ...messages.usage import UsageLine
 from ...records.identity import require_admin
@@ -172,9 +174,12 @@ def _usage_values(
 
 
 @router.get("/usage/proof")
-def usage_proof(web: Carrel, visitor: Follower) -> Response:
-    """Download the proof of one's own ledger entries."""
-    found = web.proofs().prove_usage(visitor.identity)
+def usage_proof(web: Carrel, visitor: Follower, chosen: Chosen) -> Response:
+    """Download the proof of one's own ledger entries in the period and group of the page."""
+    query = chosen.query()
+    found = web.proofs().prove_usage(
+        visitor.identity, group=query.group, since=query.since, until=query.until
+    )
     return saved_json("usage.proof.json", found.model_dump_json(indent=1))
 
 
@@ -259,3 +264,33 @@ def _all_days(report: UsageReport, days: Sequence[UsageRow], now: float) -> list
 def _first_day(web: WebContext) -> str:
     """Return the first day of the default period."""
     return f"{datetime.fromtimestamp(web.clock() - (_DAYS - 1) * DAY, UTC):%Y-%m-%d}"
+
+
+@router.get("/efficiency")
+@in_one_transaction
+def efficiency(
+    web: Carrel,
+    visitor: Guest,
+    week: Annotated[str, Query(max_length=10)] = "",
+    group: Group = "",
+) -> Response:
+    """Show what the user held and did not use in a week, or for its teachers a group."""
+    who = visitor.identity
+    reports, error = EfficiencyReports(web.context.store, web.clock), None
+    try:
+        found = reports.report(who, week=parsers.day(week) if week else None, group=group)
+    except CarrelError as refused:
+        error, found = refused, reports.report(who)
+    taught = web.usage.teaches(who)
+    if who.admin:
+        taught = [each.name for each in web.context.store.groups()]
+    page = web.render_for(
+        visitor,
+        "usage/efficiency.html",
+        found=found,
+        groups=sorted(taught),
+        first=day_text(found.since),
+        messages_of=efficiency_messages,
+        error=error,
+    )
+    return html(page, error.http_status if error else 200)

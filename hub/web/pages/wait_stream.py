@@ -20,13 +20,13 @@ _SLOWEST_POLL_SECONDS = 2.0
 
 
 async def wait_events(
-    web: WebContext, who: Identity, request_id: str, csrf: str
+    web: WebContext, who: Identity, request_id: str, csrf: str, wanted: str
 ) -> AsyncGenerator[bytes, None]:
     """Follow one session from the queue until it can be opened."""
 
     def read() -> tuple[WaitView, str]:
         view = WaitView(request=web.requests.request(who, request_id))
-        return view, web.render("sessions/wait_status.html", view=view, csrf=csrf)
+        return view, web.render("sessions/wait_status.html", view=view, csrf=csrf, wanted=wanted)
 
     shown: str | None = None
     dispatcher = web.change_dispatcher

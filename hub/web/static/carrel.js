@@ -132,10 +132,17 @@
   const KEPT = 200000;
   const followLog = (log) => {
     let offset = 0;
+    let attempt;
     const member = log.dataset.member ? `&member=${log.dataset.member}` : "";
-    const decoder = new TextDecoder();
+    let decoder = new TextDecoder();
     const read = async () => {
-      const live = document.querySelector(".request-live")?.dataset.live === "yes";
+      const state = document.querySelector(".request-live")?.dataset;
+      const live = state?.live === "yes";
+      if (state?.attempt !== attempt) {
+        // A new attempt has a new log.
+        [attempt, offset, decoder] = [state?.attempt, 0, new TextDecoder()];
+        log.textContent = "";
+      }
       let pause = document.hidden ? 10000 : 2000;
       let refused = false;
       try {
@@ -193,6 +200,10 @@
       all[all.length - 1]?.scrollIntoView({ block: "end" });
     }
   };
+  // A panel that was opened before htmx listened has missed the event that fetches its content.
+  document.addEventListener("htmx:load", ({ target }) => {
+    for (const panel of target.querySelectorAll("details[open]")) window.htmx.trigger(panel, "toggle");
+  }, { once: true });
   // A part of a page that was refused is asked for again when the service says; forms are not.
   document.addEventListener("htmx:responseError", ({ detail }) => {
     const { elt, target, xhr, requestConfig } = detail;
@@ -315,6 +326,11 @@
   document.addEventListener("htmx:sseError", offline(true));
   document.addEventListener("htmx:sseOpen", offline(false));
   document.addEventListener("htmx:sseClose", offline(false));
+
+  for (const button of document.querySelectorAll("[data-print]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => window.print());
+  }
 
   // A frame with figures has no origin, so that browsers keep no cache for it: the page fetches the
   // library, and sends its text. Any frame may ask; it gets nothing but public files.

@@ -125,14 +125,24 @@ class Networks:
 
     def ensure_hub(self) -> str:
         """Create the network of the hub and the service; return this host's address in it."""
-        name = f"carrel-{self.installation}-hub"
-        if not any(network.name == name for network in self._own()):
+        if not self._hub():
             try:
-                self._create(name, 0, OUTSIDE, "")
+                self._create(self.hub_name, 0, OUTSIDE, "")
             except NameTaken:
-                if not any(network.name == name for network in self._own()):
+                if not self._hub():
                     raise
         return self.gateway(0)
+
+    def remove_hub(self) -> bool:
+        """Remove the network of the hub and the service; return False if it is in use."""
+        return all(self.engine.remove_network(network.id) for network in self._hub())
+
+    @property
+    def hub_name(self) -> str:
+        return f"carrel-{self.installation}-hub"
+
+    def _hub(self) -> tuple[Network, ...]:
+        return tuple(network for network in self._own() if network.name == self.hub_name)
 
     def name(self, owner: str, *, outside: bool = True) -> str:
         return f"carrel-{self.installation}-{'u' if outside else 'n'}-{safe_name(owner)}"

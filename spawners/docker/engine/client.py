@@ -220,7 +220,12 @@ class DockerClient:
         if used is None:
             return None
         memory = working_set(found.get("memory_stats", {}))
-        return ProcessReading(cpu_seconds=used / 1e9, memory_bytes=memory)
+        held = found.get("cpu_stats", {}).get("throttling_data", {}).get("throttled_time")
+        return ProcessReading(
+            cpu_seconds=used / 1e9,
+            memory_bytes=memory,
+            throttled_seconds=None if held is None else held / 1e9,
+        )
 
     def processes(self, container: str) -> tuple[tuple[int, int, float], ...]:
         """Return pid, parent's pid (both on the host) and CPU seconds of each process."""

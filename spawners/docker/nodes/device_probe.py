@@ -1,4 +1,4 @@
-"""List the devices of another machine with one container there for each plug-in."""
+"""List or measure the devices of another machine, with containers there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
-from ....hub.interfaces.devices import ContainerDevices, EngineDevices
+from ....hub.interfaces.backend import MOST_VALIDATION_SECONDS
+from ....hub.interfaces.devices import ContainerDevices, EngineDevices, ValidationReading
 from ....hub.records.json_value import Json
-from ...devices import inventory
+from ....hub.scheduling.model.snapshot import Device
+from ...devices import inventory, validation
+from ...devices.environment import container_devices, device_environment
 from ...devices.inventory import DriverInventory, NodeInventory
 from ...devices.plugins import InstalledPlugin
 from ..containers.template import KIND, LABEL, device_settings
@@ -69,15 +72,51 @@ def _answers(
         yield Unavailable(f"The devices of {engine.node} cannot be listed: {error}.")
 
 
+def validation_on(
+    engine: DockerClient, installation: str, image: str, devices: Sequence[Device]
+) -> dict[str, ValidationReading]:
+    """Measure devices of the engine's machine in a container that has them alone.
+
+    Raises:
+        BackendFailed: the container could not be run.
+        Unavailable: the engine does not answer.
+    """
+    needed = container_devices(devices, cdi.engine_devices(engine.info()).names)
+    settings = {**needed.environment, "HOME": "/tmp"}  # noqa: S108  # in the container
+    status, output = engine.run_once(
+        f"carrel-{installation}-validation",
+        {
+            **_closed(installation, image, needed),
+            "Cmd": ["python", "-P", "-m", validation.__name__],
+            "Env": [
+                f"{name}={value}"
+                for name, value in {**device_environment(devices), **settings}.items()
+            ],
+        },
+        seconds=MOST_VALIDATION_SECONDS,
+    )
+    if status is None:
+        hung = validation.hung_validation(output, MOST_VALIDATION_SECONDS)
+        return {device.id: hung for device in devices}
+    return validation.parse_validation(devices, status, output, output)
+
+
 def body(
     installation: str, image: str, plugin: InstalledPlugin, needed: ContainerDevices
 ) -> dict[str, Json]:
     """Return the body of a container of the service that sees every device and nothing else."""
     return {
-        "Image": image,
-        "Entrypoint": [],
+        **_closed(installation, image, needed),
         "Cmd": list(inventory.command(plugin)),
         "Env": [f"{name}={value}" for name, value in needed.environment.items()],
+    }
+
+
+def _closed(installation: str, image: str, needed: ContainerDevices) -> dict[str, Json]:
+    """Return what such containers have in common: no network, no rights, nothing to write to."""
+    return {
+        "Image": image,
+        "Entrypoint": [],
         "Labels": {LABEL: installation, KIND: "probe"},
         "HostConfig": {
             "NetworkMode": "none",

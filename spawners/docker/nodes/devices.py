@@ -5,21 +5,29 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
-from ....hub.interfaces.devices import DriverProblem
+from ....hub.interfaces.devices import DeviceSignals, DriverProblem, ValidationReading
 from ....hub.records.images import Image
 from ....hub.records.utilization import DeviceReading
 from ....hub.scheduling.model.idleness import DeviceActivity
 from ....hub.scheduling.model.snapshot import Device
-from ...devices.activity import device_activity, device_readings, simulated_activity
+from ...devices.activity import (
+    device_activity,
+    device_readings,
+    device_signals,
+    simulated_activity,
+    simulated_signals,
+)
 from ...devices.foreign_processes import ForeignProcesses
 from ...devices.inventory import DeviceInventory, NodeInventory
 from ...devices.plugins import installed_plugins
-from ...devices.simulated import simulated_devices
+from ...devices.simulated import read_faults, simulated_devices
+from ...devices.validation import simulated_validation
 from . import device_probe
 from .node import Node
 
@@ -33,10 +41,13 @@ IMAGE_SECONDS: Final = 2.0
 class Devices:
     """The devices and images of a pool of engines."""
 
-    def __init__(self, nodes: tuple[Node, ...], installation: str, simulated: int | None) -> None:
+    def __init__(
+        self, nodes: tuple[Node, ...], installation: str, simulated: int | None, state: Path
+    ) -> None:
         self._nodes = nodes
         self._installation = installation
         self._simulated = simulated
+        self._state = state
         self._foreign = ForeignProcesses()
         self._last: dict[str, tuple[Device, ...]] = {}
         self._here = {node.name: DeviceInventory(node.name) for node in nodes if node.here}
@@ -44,6 +55,7 @@ class Devices:
         self._probed: dict[str, tuple[float, NodeInventory]] = {}
         self._probing = {node.name: threading.Lock() for node in nodes}
         self._readings: dict[str, Mapping[str, DeviceReading]] = {}
+        self._signals: dict[str, Mapping[str, DeviceSignals]] = {}
         self._images: dict[str, tuple[Image, ...]] = {}
         self._images_at = -1e9
 
@@ -60,6 +72,7 @@ class Devices:
             except Unavailable as error:
                 log.warning("devices of %s: %s", node.name, error)
                 self._readings.pop(node.name, None)
+                self._signals.pop(node.name, None)
                 failure = error
         if failure is not None and not self._last:
             raise failure
@@ -67,8 +80,12 @@ class Devices:
 
     def _of(self, node: Node) -> tuple[Device, ...]:
         if self._simulated is not None:
-            return simulated_devices(node.name, self._simulated)
+            faults = read_faults(self._state)
+            devices = simulated_devices(node.name, self._simulated, faults)
+            self._signals[node.name] = simulated_signals(devices, faults)
+            return devices
         listed = self._read(node)
+        self._signals[node.name] = device_signals(listed.found)
         self._readings[node.name] = device_readings(listed.found)
         self._problems[node.name] = listed.problems
         if node.here:
@@ -121,6 +138,25 @@ class Devices:
         return {
             name: found for node in list(self._readings.values()) for name, found in node.items()
         }
+
+    def signals(self) -> dict[str, DeviceSignals]:
+        """Return the condition of each device, by id, as of the last inventory."""
+        return {
+            name: found for node in list(self._signals.values()) for name, found in node.items()
+        }
+
+    def validate(self, devices: Sequence[Device]) -> dict[str, ValidationReading]:
+        """Measure devices of one node in a container of its default image."""
+        if self._simulated is not None:
+            return simulated_validation(devices, read_faults(self._state))
+        node = next(node for node in self._nodes if node.name == devices[0].node)
+        try:
+            default = next((image.digest for image in node.images() if image.default), "")
+            image = default or node.tools_image()
+            return device_probe.validation_on(node.engine, self._installation, image, devices)
+        except (BackendFailed, Unavailable) as error:
+            failed = ValidationReading(unavailable=str(error))
+            return {device.id: failed for device in devices}
 
     def images(self) -> tuple[Image, ...]:
         """Return all builds without duplicates, with the nodes that have them.

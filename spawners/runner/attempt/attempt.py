@@ -131,6 +131,10 @@ class Attempt(ABC):
             self._git = environment.git_state(working_folder, home.resolve())
             self._inputs = ObservedInputs(roots, working_folder)
 
+    def measured_memory(self) -> int:
+        """Return the memory of its processes in bytes; what they share counts once."""
+        return memory.used_bytes(0, *self._roots())
+
     def write_provenance(self) -> None:
         """Write what the runner knows for the receipt; called when all processes have ended."""
         found: dict[str, Json] = {**environment.described(), "git": self._git}

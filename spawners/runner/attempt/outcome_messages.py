@@ -9,18 +9,19 @@ import shlex
 import signal
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
-from ....hub.attempts.output_limits import GIB, MIB, format_size
+from ....hub.attempts.output_limits import format_size
 from ....hub.messages.units import count
+from ....hub.records.json_value import Json
 from ....hub.records.requests import CauseCode
+from .memory_errors import MemoryShortage, memory_shortage
 
 MAX_MESSAGE = 500
 MAX_COMMAND = 120
 MAX_DETAILS = 20_000
 
-_MEMORY_ERRORS: Final = frozenset({"MemoryError", "_ArrayMemoryError", "OutOfMemoryError"})
 _RESETS: Final = frozenset(
     {
         "ConnectionResetError",
@@ -49,22 +50,31 @@ _HOST: Final = re.compile(
     r"host=|https?://|\b[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+:\d+|\b\d{1,3}(?:\.\d{1,3}){3}\b"
 )
 """What names a host in the text of an error: a URL, ``host=``, ``name.domain:port``, an address."""
-_OWN_MEMORY: Final = (
-    "It is not retried: use less memory, or submit it again with a higher memory limit."
-)
-_DEVICE_MEMORY: Final = (
-    "It is not retried: use less device memory, or submit it again for a model with more."
-)
+_NOT_RETRIED: Final = "It is not retried."
+"""The service adds how much memory the job would have needed: it knows earlier jobs."""
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcome:
-    """The data of the event ``ended``."""
+    """The data of the event ``ended``.
+
+    Attributes:
+        memory: of a job that ran out of memory.
+    """
 
     code: CauseCode
     message: str
     details: str = ""
+    memory: MemoryShortage | None = None
+
+    def as_event(self) -> dict[str, Json]:
+        found: dict[str, Json] = {
+            "code": self.code.value,
+            "message": self.message,
+            "details": self.details,
+        }
+        return found if self.memory is None else {**found, "memory": asdict(self.memory)}
 
 
 class StartFailed(Exception):
@@ -128,15 +138,13 @@ def cell_error(place: str, name: str, value: str, lines: str) -> AttemptOutcome:
     if name == "StdinNotImplementedError":
         return asked_for_input(place)
     what = f"{name}: {value}" if value.strip() else name
-    code = cell_error_code(name, plain(value))
-    advice = ""
-    if code is CauseCode.OUT_OF_MEMORY:
-        device = "CUDA" in value or "HIP" in value
-        advice = f". {_OWN_MEMORY if not device else _DEVICE_MEMORY}"
+    memory = memory_shortage(name, plain(value))
+    advice = "" if memory is None else f". {_NOT_RETRIED}"
     return AttemptOutcome(
-        code=code,
+        code=cell_error_code(name, plain(value)),
         message=_short(f"error in {place}: {what}", MAX_MESSAGE - len(advice)).rstrip(".") + advice,
         details=plain(lines)[-MAX_DETAILS:],
+        memory=memory,
     )
 
 
@@ -150,13 +158,11 @@ def kernel_died(place: str, status: int | None) -> AttemptOutcome:
 def out_of_memory(place: str, used: int, limit: int) -> AttemptOutcome:
     """Return the outcome of a kill by the runner, in bytes; ``place`` is empty for a command."""
     where = f" in {place}" if place else ""
-    unit, name = (GIB, "GiB") if limit >= GIB else (MIB, "MiB")
-    enough = -(-max(used, limit) * 3 // 2 // unit)
     return AttemptOutcome(
         code=CauseCode.OUT_OF_MEMORY,
         message=f"Killed for memory{where}: its processes used {format_size(used)} of at most "
-        f"{format_size(limit)}. It is not retried: submit it again with a memory limit of "
-        f"{enough} {name} or more.",
+        f"{format_size(limit)}. {_NOT_RETRIED}",
+        memory=MemoryShortage(used=used, limit=limit),
     )
 
 
@@ -170,7 +176,9 @@ def out_of_system_memory(place: str, peak: int = 0, limit: int = 0) -> AttemptOu
     return AttemptOutcome(
         code=CauseCode.OUT_OF_MEMORY,
         message=f"Killed for memory{where}: the system, or the job's control group, ran out."
-        f"{_known_memory(peak, limit)}",
+        f"{_known_memory(peak, limit)} {_NOT_RETRIED}",
+        # Without a limit the control group may be that of the whole machine.
+        memory=MemoryShortage(used=peak if limit else 0, limit=limit),
     )
 
 
@@ -178,17 +186,17 @@ def _known_memory(peak: int, limit: int) -> str:
     if not peak:
         return ""
     bound = f" of its limit of {format_size(limit)}" if limit else ""
-    return f" Its control group used up to {format_size(peak)}{bound}; it needs more than that."
+    return f" Its control group used up to {format_size(peak)}{bound}."
 
 
 def cell_error_code(name: str, value: str) -> CauseCode:
     """Return the code of an error in a cell: most are errors of the user's code.
 
-    * ``MemoryError`` and the errors of NumPy and PyTorch that say so: out of memory
+    * ``MemoryError`` and the errors of NumPy, PyTorch and JAX that say so: out of memory
     * a connection that was reset, or a time-out of a host that the error names: transient
     * a full disk (``ENOSPC``): transient; an exceeded disk quota is not
     """
-    if name in _MEMORY_ERRORS:
+    if memory_shortage(name, value) is not None:
         return CauseCode.OUT_OF_MEMORY
     if f"[Errno {errno.ENOSPC}]" in value:
         return CauseCode.DISK_FULL

@@ -29,7 +29,7 @@ _DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
 _SET_DEATH_SIGNAL = 1  # linux/prctl.h
 _PAUSE_HARD = 2  # omp.h
 _CONTROL_SECONDS = 0.5
-_NOT_FORKED = ("polars", "tensorflow", "jax", "ray", "pyspark", "grpc")
+NOT_FORKED = ("polars", "tensorflow", "jax", "ray", "pyspark", "grpc")
 """Modules with threads of their own that a fork waits for in vain."""
 _TOLERATED = ("TMonitor", "Timer", "HistorySavingThread")
 """Classes of threads that are not missed in a fork: of tqdm, of the message limits, of IPython."""
@@ -97,7 +97,7 @@ class Branches:
             with contextlib.suppress(OSError):
                 if os.readlink(f"/proc/self/fd/{descriptor}").startswith(_DEVICE_FILES):
                     return "it uses a device, whose memory a fork does not have"
-        for name in _NOT_FORKED:
+        for name in NOT_FORKED:
             if name in sys.modules:
                 return f"the threads of {name} would end in a fork"
         for thread in threading.enumerate():

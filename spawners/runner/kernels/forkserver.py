@@ -55,6 +55,12 @@ _READ_IN_HOME: Final = (
 )
 """Files of a home that act at the start of a process or at an import."""
 _NO_PACKAGES: Final = frozenset({"ipykernel_launcher", "sitecustomize", "usercustomize"})
+_BOUND_AT_IMPORT: Final = (
+    *("matplotlib_inline.backend_inline", "ipywidgets"),
+    *("tqdm.autonotebook", "tqdm.auto", "plotly.io._renderers", "plotly.io"),
+)
+"""Modules that ask for IPython's shell when they are imported: how they show figures, widgets and
+progress bars depends on it, and the server has none."""
 START_KERNEL: Final = "--kernel"
 _CLOSE_SECONDS: Final = 1.0
 _BUSY_FACTOR: Final = 5.0
@@ -570,6 +576,18 @@ def _new_random_states() -> None:
         processes.current_process().authkey = os.urandom(32)
 
 
+def forget_bound_modules() -> None:
+    """Let the kernel import modules again that would have found its shell at their import.
+
+    The modules that they import stay imported, so that this takes a few milliseconds.
+    """
+    for name in _BOUND_AT_IMPORT:
+        if sys.modules.pop(name, None) is not None:
+            package, _, module = name.rpartition(".")
+            if package in sys.modules:
+                vars(sys.modules[package]).pop(module, None)
+
+
 def watch(lifeline: int) -> None:
     """Exit when the client has gone: a thread, as fresh kernels watch their parent."""
 
@@ -592,6 +610,7 @@ def run_kernel(arguments: list[str], *, packages: str, lifeline: int | None = No
     import ipykernel_launcher  # noqa: PLC0415
     from ipykernel import kernelapp  # noqa: PLC0415
 
+    forget_bound_modules()
     packages = os.environ.get(PACKAGES_VARIABLE) or packages
     before = set(sys.modules)
     application: Any = kernelapp.IPKernelApp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -71,7 +71,7 @@ class NotebookAttempt(NotebookState):
             place = "" if manager is None else manager.place(manager.current)
             return outcome.out_of_memory(place, self.memory_used, self.order.job.memory_bytes)
         if manager is not None and self.failure is not None:
-            return _of_cell(manager, *self.failure)
+            return self._cell_failed(manager, *self.failure)
         if isinstance(error, ExportFailed):
             return self._export_failed()
         # Papermill also raises for errors that a tag of the cell expects.
@@ -96,6 +96,19 @@ class NotebookAttempt(NotebookState):
                 exit_text = "" if status is None else f" ({outcome.describe_exit(status)})"
                 return outcome.kernel_not_started(exit_text, error)
         return outcome.runner_failed(error)
+
+    def _cell_failed(
+        self, manager: NotebookManager, index: int, raised: CellExecutionError
+    ) -> AttemptOutcome:
+        place = manager.place(index)
+        if raised.ename == "SystemExit" and raised.evalue in {"", "0", "None"}:
+            return outcome.ended_itself(place, len(manager.numbers))
+        if raised.ename == _NO_INPUT:
+            return outcome.asked_for_input(place)
+        found = outcome.cell_error(place, raised.ename, raised.evalue, raised.traceback)
+        if found.memory is None or found.memory.device:
+            return found
+        return replace(found, memory=replace(found.memory, used=self.used_at_failure))
 
     def _export_failed(self) -> AttemptOutcome:
         if self.killed_by_system:
@@ -147,11 +160,3 @@ def choose_kernel(order: AttemptSpec, notebook: NotebookNode) -> ChosenKernel:
         known = ", ".join(installed) or "none"
         raise StartFailed(f'the kernel "{named}" is not installed; installed are: {known}')
     return ChosenKernel(name=name, language=specs.get_kernel_spec(name).language)
-
-
-def _of_cell(manager: NotebookManager, index: int, raised: CellExecutionError) -> AttemptOutcome:
-    if raised.ename == "SystemExit" and raised.evalue in {"", "0", "None"}:
-        return outcome.ended_itself(manager.place(index), len(manager.numbers))
-    if raised.ename == _NO_INPUT:
-        return outcome.asked_for_input(manager.place(index))
-    return outcome.cell_error(manager.place(index), raised.ename, raised.evalue, raised.traceback)

@@ -27,11 +27,12 @@ from papermill.log import logger
 
 from ....hub.attempts import snapshot_side
 from ....hub.attempts.kernel_code import installation
-from ....hub.attempts.notebook_format import code_cell_numbers
+from ....hub.attempts.notebook_format import code_cell_hashes, code_cell_numbers
 from ....hub.attempts.snapshots import WRITING
 from ....hub.messages.units import count
 from ....hub.records.json_value import Json
 from ....hub.records.requests import CauseCode
+from ..attempt.memory_errors import memory_shortage
 from ..attempt.outcome_messages import AttemptOutcome, plain
 from ..attempt.output_masker import Masker
 from ..attempt.outputs import CellOutputs, bounded_bundle
@@ -115,7 +116,8 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
             **({"image": order.image} if order.image else {}),
         }
         super().notebook_start()
-        self.attempt.report("cells", {"cells": len(self.numbers)})
+        hashes: list[Json] = [*code_cell_hashes(self.nb.cells)]
+        self.attempt.report("cells", {"cells": len(self.numbers), "hashes": hashes})
 
     def cell_start(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
         """Mark the cell as running; the save also keeps the cell before it."""
@@ -139,6 +141,9 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
             cell_index,
             CellExecutionError(mask(cause.traceback), mask(cause.ename), mask(cause.evalue)),
         )
+        if memory_shortage(str(cause.ename), str(cause.evalue)) is not None:
+            # While the kernel still has it: the variables of the cell live on with its traceback.
+            self.attempt.used_at_failure = self.attempt.measured_memory()
         super().cell_exception(cell, cell_index)
 
     def cell_complete(self, cell: NotebookNode, cell_index: int, **_: object) -> None:

@@ -24,6 +24,8 @@ class NotebookState(Attempt):
         ready: whether the kernel has answered.
         loop: the event loop that receives the kernel's messages while a cell runs.
         failure: index of the cell that raised an error, and the error.
+        used_at_failure: memory of its processes in bytes when that error said that memory ran out;
+            0 otherwise.
         fork_server: path of the socket of a fork server for kernels; empty without one.
     """
 
@@ -36,6 +38,7 @@ class NotebookState(Attempt):
         self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.failure: tuple[int, CellExecutionError] | None = None
+        self.used_at_failure = 0
         self.fork_server = self.order.fork_server
 
     def save(self) -> None:

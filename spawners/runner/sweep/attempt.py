@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from ....hub.attempts.notebook_format import is_marimo
 from ....hub.attempts.spec import OUTPUT
@@ -32,6 +33,11 @@ from ..notebook.output_file import NotebookFile
 from .executor import SweepExecutor
 from .plan import SweepPlan, sweep_plan
 
+_DESCRIPTORS: Final = 256
+"""Open files of the runner, without those for each trial that runs."""
+_DESCRIPTORS_OF_TRIAL: Final = 24
+"""Sockets of the client of its kernel, and their events: about 20."""
+
 
 class SweepAttempt(NotebookAttempt):
     """Runs the notebook of an order once for each trial."""
@@ -43,6 +49,7 @@ class SweepAttempt(NotebookAttempt):
     def execute(self) -> None:
         order = self.order
         assert order.job.sweep is not None
+        allow_descriptors(_DESCRIPTORS + _DESCRIPTORS_OF_TRIAL * (order.job.sweep.parallel + 1))
         cwd = working_folder(order, self.folder)
         self.observe(cwd)
         notebook = load(order)
@@ -94,6 +101,7 @@ class SweepAttempt(NotebookAttempt):
             code=first.code,
             message=f"{len(executor.failed)} of {trials} failed. Trial {number}: {first.message}",
             details=first.details,
+            memory=first.memory,
         )
 
     @property
@@ -137,6 +145,14 @@ class SweepAttempt(NotebookAttempt):
         for pid in self._roots()[1:]:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
+
+
+def allow_descriptors(wanted: int) -> None:
+    """Let this process open so many files, as far as the hard limit allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def executor_of(

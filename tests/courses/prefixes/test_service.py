@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from carrel.courses.model.prefixes import PrefixSwitch
 from carrel.courses.prefixes.attempt_files import read_header
 from carrel.hub.attempts.journal import Journal
 from carrel.hub.controller.jobs import JobController
@@ -23,7 +24,7 @@ from carrel.hub.schemas import JobIn
 from carrel.hub.schemas.courses import PrefixIn, PrefixOut
 from carrel.hub.transitions import lifecycle
 
-from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
+from ...hub.doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from .. import course_site
 from ..course_site import CourseSite, files
 from ..prefix_notebooks import ANSWER, text
@@ -194,6 +195,32 @@ def test_nothing_is_shared_while_it_is_off(site: CourseSite, tmp_path: Path) -> 
     assert switch(site, OFF).notebooks == []
     assert not offered(site, started(site, submitted(site, STUDENT2).id))
     assert list((tmp_path / "prefixes" / "cs101").iterdir()) == []
+
+
+def test_a_computation_belongs_to_a_present_teacher(site: CourseSite) -> None:
+    store, prefixes = site.services.access.context.store, site.services.prefixes
+    switch(site, ON)
+
+    def owner(line: str, *teachers: str) -> str:
+        store.set_teachers("cs101", ["teacher"])
+        prefixes.store.switch_off("cs101", "ps1")  # a release computes it too
+        release(site, text(*GIVEN, line, ("answer = 0", ANSWER)))
+        prefixes.store.switch_on(
+            PrefixSwitch(course="cs101", assignment="ps1", devices=0, by="teacher", at=1.0)
+        )
+        store.set_teachers("cs101", teachers)
+        if problem := prefixes.released("cs101", "ps1"):
+            return problem
+        (notebook,) = prefixes.show(ADMIN, "cs101", "ps1").notebooks
+        return request(site, notebook.request).owner
+
+    assert owner("one = 1", "another", "teacher") == "teacher"
+    assert owner("two = 2", "another") == "another"
+    assert owner("three = 3") == "admin"  # who created the course
+    site.hub.people.discard("admin")
+    assert owner("four = 4").startswith("The prefix is not computed: cs101 has no teacher")
+    # Jobs run all their cells meanwhile.
+    assert not offered(site, started(site, submitted(site, STUDENT1).id))
 
 
 @pytest.mark.parametrize("changed", ["notebook", "data"])

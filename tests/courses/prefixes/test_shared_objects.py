@@ -83,6 +83,25 @@ def test_objects_that_a_module_holds_are_found(monkeypatch: pytest.MonkeyPatch) 
     helpers.__file__ = "/srv/course/helpers.py"
     monkeypatch.setitem(sys.modules, "helpers", helpers)
     found = module_objects(set(), ("/usr/",))
-    assert {found[id(each)] for each in (settings, settings["steps"], values)} == {"helpers"}
+    names = {found[id(each)][0] for each in (settings, settings["steps"], values)}
+    assert names == {"helpers"}
     own: list[int] = []
     assert (id(own) in found, is_mutable(own), is_mutable("text")) == (False, True, False)
+
+
+def test_an_object_that_a_module_makes_at_each_look_is_not_mistaken_for_a_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its address is free again when the look is over, and the next variable may get it."""
+
+    class Lazy:
+        @property
+        def __dict__(self) -> dict[str, list[int]]:  # type: ignore[override]
+            return {"made": []}
+
+    made = ModuleType("made")
+    made.__dict__["many"] = [Lazy() for _ in range(50)]
+    monkeypatch.setitem(sys.modules, "made", made)
+    found = module_objects(set(), ("/usr/",))
+    own: list[list[int]] = [[] for _ in range(1000)]
+    assert not [each for each in own if id(each) in found]

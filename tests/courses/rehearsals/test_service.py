@@ -109,6 +109,21 @@ def test_a_crash_before_the_requests_are_queued_is_made_good(site: CourseSite) -
     assert store.request(again.assignments[0].requests[0]).state is State.QUEUED
 
 
+def test_the_same_key_starts_one_rehearsal(site: CourseSite) -> None:
+    site.release()
+    rehearsals = site.services.rehearsals
+
+    def start_for(key: str) -> str:
+        return rehearsals.start(TEACHER, "cs101", RehearsalIn(), key=key).id
+
+    first = start_for("c-1@60")
+    assert start_for("c-1@120") == first  # it has not ended
+    (request,) = newest(site).assignments[0].requests
+    end(site, request, WORKS)
+    assert start_for("c-1@60") == first
+    assert start_for("c-1@180") != first
+
+
 def test_findings_are_compared_with_the_present_image(site: CourseSite) -> None:
     site.backend.built = (OLD,)
     site.services.administration.access.store.put_course(

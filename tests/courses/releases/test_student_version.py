@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 
 import nbformat
@@ -11,7 +12,7 @@ from nbformat import NotebookNode
 from carrel.courses.grading.answer_key import NotebookKey
 from carrel.courses.grading.execution_plan import isolated_source, plan
 from carrel.courses.grading.sanitizer import CellRepair, sanitize
-from carrel.courses.releases.student_version import prepare
+from carrel.courses.releases.student_version import bound_names, prepare
 from carrel.hub.errors import InvalidInput
 
 from ..grading import cheats, ps1
@@ -146,3 +147,30 @@ def test_setting_and_deleting_a_taught_name_reaches_the_students_kernel() -> Non
     assert "__unbind__(globals(), 'squares')" in source
     assert "__bind__('squares', squares)" in source
     assert "__bind__('orig_squares'" not in source
+
+
+def test_names_inside_a_class_are_not_taught() -> None:
+    def edit(node: NotebookNode) -> None:
+        code = "if True:\n    class Grid:\n        def map(self):\n            inner = 1\n"
+        node.cells.insert(0, nbformat.v4.new_code_cell(code))
+
+    taught = prepare("secret", edited(edit)).key.notebooks[0].taught
+    assert "Grid" in taught
+    assert not {"map", "inner"} & taught
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("rows = [id for id in [1] if (last := id)]", {"rows", "last"}),
+        ("pairs = {a: b for a, b in zip(x, y)}", {"pairs"}),
+        ("try:\n    pass\nexcept ValueError as error:\n    found = 1", {"error", "found"}),
+        (
+            "match x:\n    case [first, *others]: pass\n    case {'a': 1, **rest} as whole: pass",
+            {"first", "others", "rest", "whole"},
+        ),
+    ],
+    ids=["comprehension", "dictionary", "except", "match"],
+)
+def test_names_are_bound_as_python_binds_them(code: str, expected: set[str]) -> None:
+    assert set(bound_names(ast.parse(code).body[0])) == expected

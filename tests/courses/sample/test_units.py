@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from carrel.courses import sample
 from carrel.courses.releases.solution_check import check_release
 from carrel.courses.releases.student_version import prepare
 from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
 from carrel.courses.sandbox.local.engine import create
 
-SOURCE = Path(sample.__file__).parent / "source"
+from .unit_notebooks import PLAIN, SOURCE
+
 MOST_SECONDS = 30
 
 
@@ -26,7 +25,7 @@ def sandboxes() -> Iterator[SandboxEngine]:
     engine.close()
 
 
-@pytest.mark.parametrize("name", sample.unit_names())
+@pytest.mark.parametrize("name", PLAIN)
 def test_a_unit_may_be_released(sandboxes: SandboxEngine, name: str) -> None:
     source = {f"{name}.ipynb": (SOURCE / name / f"{name}.ipynb").read_bytes()}
     prepared = prepare(name, source)

@@ -10,7 +10,8 @@ import pytest
 
 from carrel.courses.workspace import folder as workspace_folder
 from carrel.courses.workspace.folder import MARK, fetch_into, fetch_record_of, files_to_submit, read
-from carrel.hub.errors import InvalidInput, NotFound, TooLarge
+from carrel.courses.workspace.folder_merge import Merged, merge
+from carrel.hub.errors import Conflict, InvalidInput, NotFound, TooLarge
 from carrel.hub.schemas.courses import ContentOut, HandOutOut
 
 
@@ -84,6 +85,52 @@ def test_a_new_version_never_overwrites_work(tmp_path: Path) -> None:
     # The old version first, so that the site remembers the new one.
     assert site.asked == [None, 1, None]
     assert fetch_into(folder, site)[1] == ()
+
+
+def test_a_file_that_is_saved_during_a_merge_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site({"ps1.py": b"todo", "old.py": b"old"})
+    folder = tmp_path / "ps1"
+    fetch_into(folder, site)
+    site.versions.append({"ps1.py": b"todo, clearer"})
+    for name in ("ps1.py", "old.py"):
+
+        def saving(*versions: Mapping[str, bytes], name: str = name) -> Merged:
+            (folder / name).write_bytes(b"saved now")
+            return merge(*versions)
+
+        monkeypatch.setattr(workspace_folder, "merge", saving)
+        with pytest.raises(Conflict, match=f"{name} was saved"):
+            fetch_into(folder, site)
+        assert lies_in(folder)[name] == b"saved now"
+        (folder / name).write_bytes(b"todo" if name == "ps1.py" else b"old")
+
+
+@pytest.mark.parametrize("written", range(3))
+def test_an_interruption_between_two_files_loses_no_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    site = Site({"data.csv": b"1", "z.csv": b"1"})
+    folder = tmp_path / "ps1"
+    fetch_into(folder, site)
+    (folder / "data.csv").write_bytes(b"my work")
+    site.versions.append({"data.csv": b"2", "z.csv": b"2"})
+    put, left = workspace_folder.put_file, iter(range(written))
+
+    def interrupted(path: Path, content: bytes) -> None:
+        if next(left, None) is None:
+            raise OSError("interrupted")
+        put(path, content)
+
+    monkeypatch.setattr(workspace_folder, "put_file", interrupted)
+    with pytest.raises(InvalidInput):
+        fetch_into(folder, site)
+    assert b"my work" in lies_in(folder).values()
+    monkeypatch.undo()
+    fetch_into(folder, site)
+    assert b"my work" in lies_in(folder).values()
+    assert lies_in(folder)["z.csv"] == b"2"
 
 
 @pytest.mark.parametrize(

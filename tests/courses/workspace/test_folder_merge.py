@@ -50,7 +50,7 @@ def test_a_cell_that_both_changed_is_kept_twice_and_the_copy_is_not_graded() -> 
     merged = merge_notebook(OLD, book(TITLE, clearer, TEST), book(TITLE, DONE, TEST))
     title, task, copy, test = merged.notebook.cells
     assert (title, task, test) == (TITLE, clearer, TEST)
-    assert copy.source == f"# Your version, kept when the assignment was updated.\n{ANSWER}"
+    assert copy.source == f"# Your version, kept when the notebook was updated.\n{ANSWER}"
     assert copy.grade_id == ""
     assert copy.id not in {"title", "task", "test"}
     assert merged.kept == 1
@@ -172,7 +172,7 @@ def test_other_files() -> None:
         "added/x": b"1",
     }
     assert merged.notes == (
-        "both.csv was changed in the release and by you: yours is both.student-copy.csv.",
+        "both.csv was changed in the new version and by you: yours is both.student-copy.csv.",
         "lost was missing and was restored.",
     )
 
@@ -204,7 +204,7 @@ def test_a_merged_notebook_says_what_was_kept() -> None:
     mine = book(TITLE, DONE)
     files = [{NAME: document.write(each)} for each in (OLD, new, mine)]
     assert merge(*files).notes == (
-        "ps1.ipynb: 1 cell was changed in the release and by you; yours is below the new one, "
+        "ps1.ipynb: 1 cell was changed in the new version and by you; yours is below the new one, "
         "with a mark.",
         "ps1.ipynb: 1 cell was missing and restored.",
     )

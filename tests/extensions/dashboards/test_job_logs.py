@@ -11,6 +11,7 @@ import pytest
 
 from carrel.extensions.dashboards import job_logs
 from carrel.extensions.dashboards.job_logs import copy_logs, database_of
+from carrel.extensions.dashboards.log_viewer_handlers import missing_viewer
 from carrel.hub.client import Client
 from carrel.hub.errors import Conflict, Forbidden, NotFound, TooLarge
 from carrel.hub.files.log_viewers import MLFLOW, TENSORBOARD
@@ -98,3 +99,10 @@ def test_half_a_database_is_refused_and_what_was_shown_stays(
         copy_logs(client, "j-1", MLFLOW, logs)
     with closing(sqlite3.connect(database_of(logs))) as viewer:
         assert viewer.execute("select count(*) from runs").fetchone() == (2000,)
+
+
+def test_a_session_without_a_viewer_says_how_to_get_it(tmp_path: Path) -> None:
+    begin = "TensorBoard is not installed in this session. "
+    writable, of_an_image = (missing_viewer(TENSORBOARD, at) for at in (tmp_path, Path("/no")))
+    assert writable.startswith(f"{begin}Run “pip install tensorboard” in a terminal")
+    assert of_an_image.startswith(f"{begin}Packages cannot be added to it: start the session with")

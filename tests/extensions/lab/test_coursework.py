@@ -31,6 +31,7 @@ from carrel.hub.schemas.courses import (
     ReceiptOut,
     SubmitIn,
 )
+from carrel.hub.schemas.coursework.official_checks import OfficialCheckOut, OfficialChecksOut
 
 RECEIPT = ReceiptOut(
     id=1, number=1, course="cs101", assignment="ps1", person="ada", at=5.0, sha256="ab", files=[],
@@ -40,6 +41,15 @@ CHECK = CheckOut(
     request="g-1", course="cs101", assignment="ps1", state="queued", ended=False, asked_at=5.0,
     sha256="ab", sentence="Queued.",
 )  # fmt: skip  # as above
+
+
+OFFICIAL = OfficialCheckOut(
+    id="g-2", course="cs101", assignment="ps1", version=1, person="ada", sha256="ab", asked_at=5.0,
+    outcome="", ended=False, sentence="Queued.",
+)  # fmt: skip  # as above
+OFFICIALS = OfficialChecksOut(
+    per_day=2, names_cells=False, left=1, next_at=9.0, zone="UTC", checks=[OFFICIAL, OFFICIAL]
+)
 
 
 def assignment(name: str, **fields: Any) -> AssignmentOut:
@@ -87,6 +97,13 @@ class FakeClient:
 
     def checks(self, course: str, assignment: str) -> list[CheckOut]:
         return self.ran
+
+    def official_check(self, course: str, assignment: str, body: SubmitIn) -> OfficialCheckOut:
+        self.sent.append((course, assignment, body))
+        return OFFICIAL
+
+    def official_checks(self, course: str, assignment: str) -> OfficialChecksOut:
+        return OFFICIALS
 
     def submit_assignment(self, course: str, assignment: str, body: SubmitIn) -> ReceiptOut:
         self.sent.append((course, assignment, body))
@@ -192,6 +209,16 @@ def test_the_newest_check_is_read(place: SessionPlace, client: FakeClient) -> No
     assert coursework.last_check(place, asked).check == CHECK
 
 
+def test_the_whole_folder_is_checked_officially(place: SessionPlace, client: FakeClient) -> None:
+    fetched(place)
+    (place.root / "ps1" / "work.ipynb").write_text("{}")
+    assert coursework.official_check(place, PathIn(path="ps1/work.ipynb")) == OFFICIAL
+    ((course_name, name, sent),) = client.sent
+    assert (course_name, name, names(sent)) == ("cs101", "ps1", ["data.txt", "work.ipynb"])
+    found = coursework.official_checks(place, AssignmentIn(course="cs101", assignment="ps1"))
+    assert (found.left, found.checks) == (1, [OFFICIAL])
+
+
 def test_students_see_their_assignments_by_due_date_and_graders_their_courses(
     place: SessionPlace, client: FakeClient
 ) -> None:
@@ -213,6 +240,7 @@ def test_students_see_their_assignments_by_due_date_and_graders_their_courses(
     first, second, _ = found.assignments
     assert (first.folder, first.newer, first.points) == ("ps1", True, "1.5 of 4 points")
     assert first.receipt == RECEIPT
+    assert (first.official and first.official.left, second.official) == (1, None)
     assert (second.folder, second.newer, second.points) == ("", False, "")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from carrel.extensions.job_text import facts
 from carrel.extensions.widgets.job_state import JobState, Tail, job_facts
 from carrel.hub.schemas import EventOut, RequestOut
 
@@ -120,6 +121,22 @@ def test_the_tail_is_bounded_whatever_is_printed() -> None:
 )
 def test_an_output_without_text_adds_nothing(data: dict[str, Any]) -> None:
     assert told(("cell_output", data)).tail.text == ""
+
+
+def test_signs_of_a_running_job_are_shown_while_they_last() -> None:
+    sign = {
+        "kind": "loss-not-finite", "title": "Loss not finite", "since": 1001.0, "figures": {},
+        "message": "The loss has been NaN since step 2.", "suggestion": "Clip gradients.",
+        "found_at": 1002.0, "seen_at": 1002.0, "ended_at": None,
+    }  # fmt: skip  # grouped by meaning
+    state = JobState()
+    shown = []
+    for signs in ([], [sign], [{**sign, "ended_at": 1003.0}]):
+        state.apply(request(signs=signs))
+        assert state.request is not None
+        shown.append(job_facts(state.request)["signs"])
+    assert shown == [[], ["The loss has been NaN since step 2. Clip gradients."], []]
+    assert ("Signs", "") in facts(request(signs=[sign], state="failed", ended=True))
 
 
 def test_a_simulated_device_is_called_so() -> None:

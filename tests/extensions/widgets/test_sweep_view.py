@@ -111,6 +111,22 @@ def test_what_a_running_trial_reports_is_read_without_an_event(
     eventually(lambda: view.sweep["rows"][1]["reported"] == ["0.75"])
 
 
+def test_what_trials_share_is_fetched_when_it_is_asked_for(
+    service: FakeService, trials: Trials
+) -> None:
+    cell = {"number": 1, "runs": 1, "why": "All 3 trials share it."}
+    body = {"summary": "3 trials.", "tree": ["cell 1"], "cells": [cell], "notes": []}
+    path = f"{PREFIX}/requests/j-1/sharing"
+    service.extra["GET", path] = lambda handler: handler.say(200, body)
+    view = view_of(service)
+    assert view.sharing == ""
+    view._handle_custom_msg({"do": "sharing"}, [])
+    eventually(lambda: "   1     1  All 3 trials share it." in view.sharing)
+    del service.extra["GET", path]
+    view._handle_custom_msg({"do": "sharing"}, [])
+    eventually(lambda: "All 3 trials" not in view.sharing)
+
+
 def test_a_refused_stop_is_told(service: FakeService, trials: Trials) -> None:
     trials.refusal = "Only trials of a running sweep stop."
     view = view_of(service)
@@ -163,7 +179,8 @@ def test_reported_values_are_curves_while_the_job_runs(
             "name": "loss", "steps": list(range(len(values))), "values": list(values),
             "last": values[-1], "least": 0.5, "most": 2.0,
         }  # fmt: skip  # grouped by meaning
-        handler.say(200, {"reports": [report]})
+        function = {"function": "step", "place": "", "outcome": "Compiled.", "obstacles": []}
+        handler.say(200, {"reports": [report], "compilations": [function]})
 
     service.extra["GET", f"{PREFIX}/requests/j-3/reports"] = answer
     service.add("j-3", notebook="a.ipynb", state="running")
@@ -171,6 +188,7 @@ def test_reported_values_are_curves_while_the_job_runs(
     service.change("j-3", state="running")
     view = JobView("j-3", client=Client(service.url, "t"))
     eventually(lambda: [each["told"] for each in view.reports] == ["last 2"])
+    assert [each["function"] for each in view.compilations] == ["step"]
     values.append(1.0)
     eventually(lambda: view.reports[0]["told"] == "last 1")
     assert view.reports[0]["line"] == "M0.00 0.00L1000.00 100.00"

@@ -105,6 +105,20 @@ def test_an_explanation_is_fetched_when_it_is_opened(service: FakeService) -> No
     assert len(asked) == 2, "nothing is fetched on a heartbeat"
 
 
+def test_the_output_of_a_command_is_that_of_its_newest_attempt(service: FakeService) -> None:
+    service.add("j-1", command=["python"], state="queued")
+    service.grant("j-1")
+    service.logs["j-1"] = b"the first attempt"
+    service.change("j-1", state="running")
+    view = JobView("j-1", client=Client(service.url, "t"))
+    eventually(lambda: view.log == "the first attempt")
+    service.logs["j-1"] = b"again"
+    service.grant("j-1")
+    service.change("j-1", state="running")
+    eventually(lambda: view.log == "again")
+    view.close()
+
+
 def test_the_pool_shows_reservations_and_a_row_its_reason_and_expected_start() -> None:
     reserved = ReservationOut(
         id="r-1", group="cs101", devices=2, when="Tue 10:00-12:00 UTC", first="2026-11-01",

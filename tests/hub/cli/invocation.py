@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from carrel.hub.cli import cli
+from carrel.hub.cli import ENTRIES, cli
 
 from ...fake_service import FakeService
 
@@ -17,6 +18,17 @@ NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_min
 
 
 Carrel = Callable[..., Result]
+
+
+def client_commands() -> dict[str, click.Command]:
+    """Return the commands that call the service, by name."""
+    context = click.Context(cli)
+    found = {
+        name: cli.get_command(context, name)
+        for name, entry in ENTRIES.items()
+        if not entry.administrators or name == "audit"
+    }
+    return {name: command for name, command in found.items() if command is not None}
 
 
 @pytest.fixture

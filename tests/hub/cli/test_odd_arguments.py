@@ -13,15 +13,15 @@ import click
 import pytest
 
 from carrel.hub.cli import cli, main
-from carrel.hub.cli.client_commands import COMMANDS
 from carrel.hub.cli.common.client_command import ClientCommand
 
 from ...fake_service import FakeService
-from .invocation import Carrel, carrel, service
+from .invocation import Carrel, carrel, client_commands, service
 
 __all__ = ["carrel", "service"]
 
 NO_TEXT = "\udcff"
+COMMANDS = client_commands()
 ODD = {"empty": "", "dot": ".", "dots": "..", "long": "x" * 70_000, "lines": "a/b\nc"}
 SITES = ("\udcff", ".", "x" * 70_000, "\u0663", "\x7f\x1b[0m", "http://[", "http://a..b")
 

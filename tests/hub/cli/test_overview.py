@@ -58,9 +58,14 @@ def test_commands_for_all_users_need_no_hub_packages() -> None:
     assert [name for name in commands if f"carrel {name}" not in done.stdout] == []
 
 
-def test_commands_for_administrators_say_what_they_need() -> None:
-    done = without_the_hub("up", "--help")
+@pytest.mark.parametrize("words", [("user", "--help"), ("up", "--state", "new")], ids=" ".join)
+def test_commands_for_administrators_say_what_they_need(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = without_the_hub(*words)
     assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: `carrel {words[0]}` needs the hub packages of Carrel")
     assert "pip install 'carrel[hub,session,runner]'" in done.stderr
 
 

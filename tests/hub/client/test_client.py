@@ -307,6 +307,21 @@ class TestFollowing:
         with Client(service.site, "x", sleep=end) as client:
             assert list(client.follow_log("j-1")) == [b"one ", b"two"]
 
+    def test_the_log_of_a_new_attempt_is_read_from_its_beginning(
+        self, service: FakeService
+    ) -> None:
+        service.add("j-1", state="queued")
+        service.grant("j-1")
+        service.logs["j-1"] = b"the first attempt"
+
+        def fail(_: float) -> None:
+            service.grant("j-1")
+            service.logs["j-1"] = b"again"
+            service.change("j-1", state="succeeded", ended=True)
+
+        with Client(service.site, "x", sleep=fail) as client:
+            assert list(client.follow_log("j-1")) == [b"the first attempt", b"again"]
+
 
 def test_the_event_stream_s_lines_become_messages() -> None:
     parser = Parser()

@@ -87,8 +87,8 @@ def test_the_history_names_the_fault_and_its_evidence(world: World) -> None:
     assert [event.data["cause"] for event in halted] == [
         {
             "code": "device_fault",
-            "message": "Its device Simulated GPU #0 (simulated) of local failed. The job is "
-            "queued again, first in its priority class, and this attempt is not charged.",
+            "message": f"Its device Simulated GPU #0 (simulated) of local failed: {LOST} The job "
+            "is queued again, first in its priority class, and this attempt is not charged.",
             "class": "infrastructure",
         }
     ]

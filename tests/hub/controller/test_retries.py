@@ -108,7 +108,8 @@ def test_user_errors_and_lack_of_memory_are_never_retried(world: World, code: st
     end_with(world, made, code, "why")
     ended = world.see(made)
     assert ended.cause is not None
-    assert (ended.state, ended.cause.code, ended.cause.message) == ("failed", code, "why")
+    assert (ended.state, ended.cause.code) == ("failed", code)
+    assert ended.cause.message.startswith("why")
     assert ended.lease is not None
     assert ended.lease.epoch == 1
 

@@ -90,7 +90,8 @@ def test_a_container_killed_for_memory_fails_its_job_with_that_cause(world: Worl
     world.settle()
     ended = world.see(made)
     assert ended.cause is not None
-    assert (ended.state, ended.cause.message) == ("failed", cause.message)
+    assert ended.state == "failed"
+    assert ended.cause.message.startswith(cause.message)
 
 
 def test_containers_without_a_lease_are_removed(world: World) -> None:

@@ -21,13 +21,14 @@ from carrel.courses.store import SqlCourseStore
 from carrel.hub.errors import CarrelError, Forbidden, InvalidInput, NotFound, OverMaximum
 from carrel.hub.notifications import sender
 from carrel.hub.notifications.background import EVERY_SECONDS
-from carrel.hub.notifications.collector import DIGEST_SECONDS, FEEDBACK_EVERY, GIVEN_UP_SECONDS
+from carrel.hub.notifications.collector import DIGEST_SECONDS, GIVEN_UP_SECONDS, ROWS_EVERY
 from carrel.hub.notifications.delivery import PAUSE_SECONDS, attempted
 from carrel.hub.notifications.outbox_store import OutboxStore
 from carrel.hub.notifications.records import MOST_REFUSALS, Channel
 from carrel.hub.notifications.sender import SendResult
 from carrel.hub.records.notices import NoticeKind, StopNotice
 from carrel.hub.records.requests import Cause, CauseCode, NewRequest
+from carrel.hub.records.usage import DAY
 from carrel.hub.scheduling.model.idleness import IdleWarning
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
@@ -35,8 +36,9 @@ from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas.notifications.bodies import ChannelIn, ChannelOut, DeliveryTestIn
 from carrel.hub.schemas.notifications.events import NotificationEvent
 from carrel.hub.transitions import idle_warnings, lifecycle, preemption
+from carrel.hub.usage.rollup import monday
 
-from ...contracts.store_kit import job, running, session
+from ...contracts.store_kit import job, running, schedule, session
 from ...mail_server import text_of
 from ..doubles import ADMIN, STUDENT1, STUDENT2
 from .office import SECRET, Office, assemble, open_office
@@ -163,6 +165,36 @@ def test_a_low_budget_is_told_of_once_a_day(office: Office) -> None:
     assert text.count("lab has used 90% of its budget for this period.") == 1
 
 
+def test_a_sign_of_a_job_is_told_of_without_its_values(office: Office) -> None:
+    office.add(NotificationEvent.JOB_SIGN)
+    running(office.store, own(job("a")), "D0", at=office.clock())
+    data = {"sign": "loss-not-finite", "figures": {"name": "hunter2", "value": "NaN", "step": 3}}
+    office.store.apply("j-a", lifecycle.record_event, "job_sign", data, now=office.clock())
+    over = {"sign": "loss-not-finite"}
+    office.store.apply("j-a", lifecycle.record_event, "job_sign_over", over, now=office.clock())
+    office.step()
+    office.step(DIGEST_SECONDS)
+    (text,) = office.mail.bodies
+    assert text.count("may need you: loss not finite. The job goes on.") == 1
+    assert "hunter2" not in text
+
+
+def test_teachers_are_told_once_when_a_week_of_their_group_has_ended(office: Office) -> None:
+    store = office.store
+    store.set_teachers("lab", ["student1"])
+    office.add(NotificationEvent.UNUSED_DEVICES)
+    running(store, own(job("a")), "D0", at=office.clock())
+    office.step()
+    office.step(monday(office.clock() + 7 * DAY) - office.clock() + 1.0)
+    office.step(DIGEST_SECONDS)
+    office.restart()
+    office.step()
+    office.step(PAUSE_SECONDS)
+    (text,) = office.mail.bodies
+    assert text.startswith("The report of what lab held and did not use in the week from ")
+    assert "/services/carrel/efficiency?group=lab\n" in text
+
+
 def test_released_feedback_is_told_of_once_also_after_a_restart(office: Office) -> None:
     office.add(NotificationEvent.FEEDBACK)
     courses, now = SqlCourseStore(office.store.transactions), office.clock()
@@ -177,7 +209,7 @@ def test_released_feedback_is_told_of_once_also_after_a_restart(office: Office) 
     courses.put_feedback(
         Feedback(submission=submission, files=files, released_at=now, released_by="teacher")
     )
-    office.step(FEEDBACK_EVERY)
+    office.step(ROWS_EVERY)
     office.step(DIGEST_SECONDS)
     office.restart()
     office.step()
@@ -185,6 +217,21 @@ def test_released_feedback_is_told_of_once_also_after_a_restart(office: Office) 
     (text,) = office.mail.bodies
     assert text.startswith("Feedback on ps1 of cs101 is released.")
     assert "/services/carrel/course/cs101/assignment/ps1\n" in text
+
+
+def test_a_schedule_that_the_service_pauses_is_told_of_once(office: Office) -> None:
+    office.add(ATTENTION)
+    made = schedule("a", owner="student1")
+    office.store.add_schedule(made, "{}", most=5)
+    office.step(ROWS_EVERY)
+    office.store.update_schedule(made.id, lambda one: replace(one, paused_at=office.clock()))
+    for _ in range(3):
+        office.step(ROWS_EVERY)
+    office.restart()
+    office.step(PAUSE_SECONDS)
+    (text,) = office.mail.bodies
+    assert text.startswith("The schedule of train.ipynb (c-a) is paused: its job was refused.")
+    assert "/services/carrel/schedules\n" in text
 
 
 def test_a_crash_after_the_server_accepted_a_message_sends_it_again(

@@ -9,6 +9,7 @@ import pytest
 
 from carrel.hub.provenance.receipt import JobReceiptOut, UsedDeviceOut
 from carrel.hub.provenance.verification import verify
+from carrel.hub.receipts import notebook_facts
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.scheduling.model.states import State
 
@@ -136,3 +137,29 @@ def test_the_page_of_a_job_shows_its_receipt(site: Site) -> None:
     panel = site.page(STUDENT1).get(f"/services/carrel/requests/{made}/receipt").text
     for text in ("Recorded by this site", "Reported by the job", "home/x.csv", "a" * 12):
         assert text in panel
+
+
+def test_a_large_notebook_is_hashed_as_a_small_one(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = job(notebook=named("train.ipynb", notebook("import random\nrandom.seed(7)")))
+    executed = notebook("print(1)")
+    small, large = (ended(site, body, output_ipynb=executed) for _ in range(2))
+    first = fetched(site, small)
+    monkeypatch.setattr(notebook_facts, "LARGE_BYTES", 0)
+    second = fetched(site, large)
+    assert (second.notebook, second.output, second.seeds) == (
+        first.notebook,
+        first.output,
+        first.seeds,
+    )
+
+
+def test_a_notebook_that_exceeds_the_limits_is_hashed_as_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(notebook_facts, "LARGE_BYTES", 0)
+    at_once = replace(notebook_facts.DESCRIBING, seconds=0.0)
+    monkeypatch.setattr(notebook_facts, "DESCRIBING", at_once)
+    found = notebook_facts.notebook_facts(b"{}")
+    assert found == notebook_facts.NotebookFacts(note="too large: its content was not hashed")

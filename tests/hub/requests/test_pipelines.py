@@ -117,3 +117,39 @@ def test_a_job_has_its_name_in_the_file(context: Context) -> None:
     assert of(context, second).jobs[1] == PipelineJobOut(
         id=second, name="second", state="queued", owner=STUDENT1.name
     )
+
+
+def test_the_end_of_a_pipeline_is_expected_on_the_present_queue(context: Context) -> None:
+    first = submit(context, "first")
+    second = submit(context, "second", first)
+    now = context.clock()
+    found = of(context, second).expected_end
+    assert found is not None
+    # Without predictions, each job uses its time limit.
+    limit = context.store.request(first).seconds
+    assert (found.at, found.latest, found.unknown) == (now + 2 * limit, now + 2 * limit, 2)
+    assert found.earliest == now
+    context.store.apply(first, lifecycle.stop, State.CANCELLED, CAUSE, now=now)
+    assert of(context, second).expected_end is None
+
+
+def test_an_expected_end_is_shown_again_until_a_job_changes_or_half_a_minute_has_passed(
+    context: Context,
+) -> None:
+    first = submit(context, "first")
+    submit(context, "second", first)
+    queries, now = PipelineQueries(context), context.clock()
+
+    def end() -> float:
+        found = queries.of(STUDENT1, first).expected_end
+        assert found is not None
+        return found.at - 2 * context.store.request(first).seconds - now
+
+    assert end() == 0.0
+    context.clock.pass_(20)  # type: ignore[attr-defined]  # the clock of tests
+    assert end() == 0.0
+    context.clock.pass_(10)  # type: ignore[attr-defined]  # the clock of tests
+    assert end() == 30.0
+    assert queries.of(STUDENT1, first, with_end=False).expected_end is None
+    context.store.apply(first, lifecycle.stop, State.CANCELLED, CAUSE, now=now)
+    assert queries.of(STUDENT1, first).expected_end is None

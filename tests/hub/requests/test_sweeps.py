@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from carrel.hub.attempts.trials import (
     read_stopped,
     stop_trial,
 )
-from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
+from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound, TooLarge
 from carrel.hub.files.trial_table import states_text, trials_csv
 from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import Cause, CauseCode, SweepOrder
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.resumption import Resumption
+from carrel.hub.requests.sweep_analysis.process import AnalysingProcess
 from carrel.hub.requests.sweeps import TrialService, earlier_trials
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
@@ -294,6 +296,30 @@ def test_a_trial_of_a_running_sweep_is_stopped(context: Context) -> None:
     assert read_stopped(folder) == {2, 3}
     with pytest.raises((NotFound, Forbidden)):
         service.stop(STUDENT2, made, 1)
+
+
+def test_what_trials_share_is_told_by_an_analysis_in_a_process_with_limits(
+    context: Context,
+) -> None:
+    made = submitted(context)
+    service = TrialService(context)
+    found = service.sharing(STUDENT1, made)
+    assert found.summary == "train.ipynb: 4 trials of 2 cells."
+    assert found.tree[:2] == ["cell 1, once for 4 trials", "├── lr=0.1, depth=2: cell 2, trial 1"]
+    assert [(cell.number, cell.runs) for cell in found.cells] == [(1, 1), (2, 4)]
+    assert str(found).endswith("Cells run 5 times instead of 8.")
+    assert service.sharing(STUDENT1, made) is found
+    too_long = (sys.executable, "-c", "import time; time.sleep(60)")
+    for program, seconds in ((too_long, 0.1), (("false",), 20.0)):
+        slow = TrialService(context, process=AnalysingProcess(command=program, seconds=seconds))
+        with pytest.raises(TooLarge, match="could not be analysed within the limits"):
+            slow.sharing(STUDENT1, made)
+
+
+def test_trials_of_a_sweep_without_sharing_share_nothing(context: Context) -> None:
+    found = TrialService(context).sharing(STUDENT1, submitted(context, share=False))
+    assert (found.summary, found.tree, found.cells) == ("train.ipynb: 4 trials of 2 cells.", [], [])
+    assert found.notes == ["Sharing is off: each trial runs all cells, in a kernel of its own."]
 
 
 def test_trials_of_other_people_and_of_plain_jobs_are_not_found(context: Context) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from hypothesis import strategies as st
 
+from carrel.hub.scheduling.model.learned_order import LARGEST_WEIGHT, WEIGHTS, LearnedOrder
 from carrel.hub.scheduling.model.snapshot import (
     Allocation,
     Arrangement,
@@ -181,6 +183,22 @@ def budgets(draw: st.DrawFn) -> tuple[BudgetBalance, ...]:
     )
 
 
+def _learned_order(seed: int, largest: float) -> LearnedOrder:
+    draw = Random(seed)  # noqa: S311  # a repeatable example, no secret
+    weights = (
+        draw.choice((draw.uniform(-largest, largest), 0.0, largest, -largest))
+        for _ in range(WEIGHTS)
+    )
+    return LearnedOrder(name="drawn", weights=tuple(weights))
+
+
+learned_orders = st.builds(
+    _learned_order, st.integers(0, 1000), st.sampled_from((1.0, 8.0, LARGEST_WEIGHT))
+)
+"""Small, large and extreme weights."""
+maybe_learned = st.one_of(st.none(), learned_orders)
+
+
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
     devices = draw(switched)
@@ -198,6 +216,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         ),
         reserved=draw(reservations()),
         budgets=draw(budgets()),
+        learned_order=draw(maybe_learned),
     )
 
 
@@ -237,4 +256,10 @@ def in_pieces(draw: st.DrawFn) -> Snapshot:
         )
         for number, name in enumerate(names[: draw(st.integers(1, len(names)))])
     )
-    return Snapshot(devices=devices, groups=groups, pending=asked, allocations=held)
+    return Snapshot(
+        devices=devices,
+        groups=groups,
+        pending=asked,
+        allocations=held,
+        learned_order=draw(maybe_learned),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 
 from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
 from carrel.hub.simulation.replay.event_loop import ReplayOutcome, simulate
-from carrel.hub.simulation.replay.runtime_estimates import Known
+from carrel.hub.simulation.replay.experiment import Experiment
+from carrel.hub.simulation.replay.runtime_estimates import Known, parse_estimates
 from carrel.hub.simulation.workload.formats import FORMATS
 from carrel.hub.simulation.workload.jobs import Trace, TraceJob
-from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
+from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool, parse_nodes
 from carrel.hub.simulation.workload.reader import read_trace
 
 from ...benchmarks.traces import WEEK, shared_file
@@ -57,3 +59,23 @@ def week_of_philly() -> Trace:
 
 def approx(value: float, share: float) -> object:
     return pytest.approx(value, rel=share)
+
+
+def drawn_experiment(count: int = 120, seed: int = 1) -> Experiment:
+    """Jobs of three users that fill two nodes, some of which are submitted together."""
+    drawn = random.Random(seed)  # noqa: S311
+    jobs = tuple(
+        job(
+            f"j{number}",
+            float(200 * (number // 2)),
+            float(drawn.choice((60, 600, 3600))),
+            drawn.choice((1, 2, 4, 12)),
+            user=f"user{drawn.randrange(3)}",
+        )
+        for number in range(count)
+    )
+    return Experiment(
+        trace=Trace(name="drawn", jobs=jobs),
+        pools=parse_nodes("2x8").pools(),
+        estimator=parse_estimates("lognormal:1.0", jobs, seed),
+    )

@@ -322,7 +322,8 @@ def test_the_tail_has_whole_lines(tmp_path: Path) -> None:
 
 def test_logs_and_notes_that_cannot_be_written_end_nothing(tmp_path: Path) -> None:
     """On a full disk a component runs without them; its note is written once there is space."""
-    command = (sys.executable, "-c", "print('a line', flush=True); input()")
+    lasting = "import signal; print('a line', flush=True); signal.pause()"
+    command = (sys.executable, "-c", lasting)
     part = Component(
         name="a", title="a", command=command, environment={}, ready=bool, alive=lambda: True
     )

@@ -30,6 +30,7 @@ from carrel.hub.supervisor.down import down
 from carrel.hub.supervisor.startup_message import Announcement, DemoPerson, command
 from carrel.hub.supervisor.up import UpOptions, choose
 from carrel.hub.transitions import lifecycle
+from carrel.hub.transparency.log_store import SqlLogStore
 
 from ...fake_service import eventually
 
@@ -327,6 +328,8 @@ class TestDown:
             (entry,) = store.ledger()
             assert entry.starts_at == 2.0
             assert entry.ends_at == request.ended_at
+            log = SqlLogStore(store.transactions).state()
+            assert (log.queued, log.sizes, log.anchors) == (0, {"cs101": 1}, 1)
 
     def test_a_second_down_has_nothing_to_stop(
         self, installed: StateFolder, running: subprocess.Popen[bytes]

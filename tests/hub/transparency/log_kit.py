@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from sqlalchemy import Connection
 
 from carrel.courses.model.records import (
@@ -79,6 +83,17 @@ def fill(store: SqlStore, people: int = 3) -> None:
         at = lease.granted_at + 60 * minute
         store.renew({lease.id: at}, until=at + 60)
         store.charge([lease.id], now=at)
+
+
+def upgrade(store: SqlStore, module: str) -> None:
+    """Run one migration on a store that has all others."""
+    migration = importlib.import_module(f"carrel.hub.store.migrations.versions.{module}")
+
+    def work(connection: Connection) -> None:
+        with Operations.context(MigrationContext.configure(connection)):
+            migration.upgrade()
+
+    store.transactions.write(work)
 
 
 def found_after(

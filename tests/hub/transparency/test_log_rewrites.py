@@ -292,8 +292,10 @@ def test_an_anchor_follows_the_highest_position(store: SqlStore) -> None:
         log.make_head()
     execute(store, "DELETE FROM log_anchors WHERE position = 0")
     courses.put_feedback(replace(courses.feedback("lab")[1], files=folder("h")))
-    with pytest.raises(Unavailable, match="does not extend"):
-        log_of(store).prove_coursework(Identity(name="s0"), "lab", "ps1")
+    log = log_of(store)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="does not extend"):
+            log.prove_coursework(Identity(name="s0"), "lab", "ps1")
 
 
 class TestDoctor:
@@ -304,6 +306,21 @@ class TestDoctor:
 
     def test_a_log_that_grows_is_fine(self, store: SqlStore, tmp_path: Path) -> None:
         assert [verdict for verdict, _ in self.growth(tmp_path)] == [Severity.FINE]
+
+    def test_heads_without_a_place_outside_are_a_note_and_no_warning(
+        self, store: SqlStore, tmp_path: Path
+    ) -> None:
+        state = StateFolder.at(tmp_path)
+        for settings, verdict in (
+            (Settings(), Severity.NOTE),
+            (Settings(log_heads_file="/mnt/heads.jsonl"), Severity.FINE),
+        ):
+            (found,) = [
+                each
+                for each in log_heads.findings(state, settings, now=NOW)
+                if each.subject == "log heads"
+            ]
+            assert found.verdict is verdict
 
     def test_old_queues_unanchored_lines_and_a_log_that_does_not_extend_its_head_are_warnings(
         self, store: SqlStore, tmp_path: Path

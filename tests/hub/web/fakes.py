@@ -59,6 +59,7 @@ from carrel.hub.schemas import (
 from carrel.hub.schemas.calendar import ReservationOut
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.schemas.images import ImagesOut
+from carrel.hub.schemas.programs.bodies import RunTimeOut
 from carrel.hub.schemas.sweeps import ReportsOut, TrialsOut
 from carrel.hub.secrets.cipher import Cipher
 from carrel.hub.usage.reports import UsageReports
@@ -139,6 +140,7 @@ class FakeService:
         self.pipelines: dict[str, PipelineOut] = {}
         self.devices: list[DeviceOut] = []
         self.put_out: dict[str, FilesOut] = {}
+        self.predicted: RunTimeOut | None = None
         self.reasons: dict[str, WhyOut] = {}
         self.wanted: list[RequestQuery] = []
         self.waiting = 0
@@ -296,6 +298,9 @@ class FakeService:
         self.request(who, request_id)
         return self.put_out.get(request_id, FilesOut(files=[]))
 
+    def run_time(self, who: Identity, body: JobIn) -> RunTimeOut | None:
+        return self.predicted
+
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         found = self.request(who, request_id)
         return JobIn(group=found.group, command=found.command or ["true"])
@@ -333,7 +338,7 @@ class FakeService:
         self.request(who, request_id)
         return self.reported.get(request_id, ReportsOut(reports=[]))
 
-    def of(self, who: Identity, request_id: str) -> PipelineOut:
+    def of(self, who: Identity, request_id: str, *, with_end: bool = True) -> PipelineOut:
         self.request(who, request_id)
         return self.pipelines.get(request_id, PipelineOut(jobs=[], links=[]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from carrel.hub.app import build_notifications
 from carrel.hub.config.notification_table import NotificationTable
 from carrel.hub.config.settings import Settings
 from carrel.hub.notifications.address_seal import AddressSeal
+from carrel.hub.open_links.tickets import OpenLinks
 from carrel.hub.records.identity import Identity
 from carrel.hub.runtime.context import Context
 from carrel.hub.secrets.cipher import Cipher
@@ -59,6 +60,7 @@ def made_site(
     folder: Path,
     settings: Settings = Settings(),  # noqa: B008 - frozen
     table: NotificationTable = NotificationTable(),  # noqa: B008 - frozen
+    allowed_links: Sequence[str] = (),
 ) -> Iterator[Site]:
     """A service with two devices, an administrator, a teacher and a student, in a folder."""
     clock = Clock()
@@ -90,6 +92,9 @@ def made_site(
         clock=clock,
         accounts=accounts,
         notifications=notifications,
+        open_links=OpenLinks(
+            allowed=allowed_links, signer=Signer("signs"), base=settings.public_service_url
+        ),
     )
     yield Site(world, context, accounts, clock)
     accounts.close()

@@ -7,6 +7,7 @@ import io
 import os
 import tarfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -181,18 +182,19 @@ def test_a_time_served_before_a_crash_is_not_counted_as_missed(
 
 def test_refusals_are_shown_and_pause_the_schedule(world: World) -> None:
     made = create(world)
-    world.hub.members["cs101"].discard("student1")
+    group = world.context.store.group("cs101")
+    world.context.store.put_group(replace(group, max_seconds=1))
     for count in range(1, MOST_REFUSALS + 1):
         assert see(world, made).state == "active"
         pass_hours(world, 1)
         fire(world)
         fire(world)
-        assert "not a member of cs101" in see(world, made).last_error, count
+        assert "at most 1 s" in see(world, made).last_error, count
     seen = see(world, made)
-    assert (seen.state, seen.next_at) == ("paused", None)
+    assert (seen.state, seen.next_at, seen.upcoming) == ("paused", None, [])
     assert seen.paused_why == "Its job was refused 5 times in a row."
 
-    world.hub.members["cs101"].add("student1")
+    world.context.store.put_group(group)
     pass_hours(world, 10)
     fire(world)
     assert jobs(world) == []
@@ -203,6 +205,34 @@ def test_refusals_are_shown_and_pause_the_schedule(world: World) -> None:
     fire(world)
     assert len(jobs(world)) == 1
     assert see(world, made).missed == 0
+
+
+def test_a_schedule_is_paused_when_its_owner_has_left_the_group(world: World) -> None:
+    made = create(world)
+    world.hub.members["cs101"].discard("student1")
+    pass_hours(world, 1)
+    fire(world)
+    seen = see(world, made)
+    assert (seen.state, seen.paused_why) == ("paused", "You are not a member of cs101.")
+    stored = world.context.store.schedule(made.id)
+    assert stored.paused_at == world.clock.now
+    pass_hours(world, 1)
+    fire(world)
+    assert (jobs(world), see(world, made)) == ([], seen)
+    world.hub.members["cs101"].add("student1")
+    service(world).change(STUDENT1, made.id, ScheduleChangeIn(state="active"))
+    assert world.context.store.schedule(made.id).paused_at is None
+
+
+def test_the_next_five_times_are_shown_also_across_a_change_of_the_clock(world: World) -> None:
+    world.clock.now = datetime(2026, 10, 23, 12, tzinfo=UTC).timestamp()
+    body = JobIn.model_validate(job(devices=0).model_dump())
+    made = service(world).create(
+        STUDENT1, ScheduleIn(cron="0 3 * * *", zone="Europe/Berlin", job=body)
+    )
+    shown = [datetime.fromtimestamp(at, UTC).strftime("%d %H") for at in made.upcoming]
+    assert shown == ["24 01", "25 02", "26 02", "27 02", "28 02"]
+    assert made.upcoming[0] == made.next_at
 
 
 def test_a_schedule_stays_due_while_jupyterhub_is_away(world: World) -> None:

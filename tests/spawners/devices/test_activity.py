@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,12 +18,15 @@ from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.devices.activity import (
     CpuTimes,
     ProcessCpuMeter,
+    RunDelayMeter,
     cpu_seconds_between,
     device_activity,
 )
 from carrel.spawners.devices.inventory import DetectedDevice
 from carrel.spawners.local.backend import LocalBackend
 from carrel.spawners.processes.lease_processes import LEASE_VARIABLE, handle_of
+
+from ...fake_service import eventually
 
 A, B = Handle(pid=1, started_at=1.0), Handle(pid=2, started_at=2.0)
 
@@ -107,6 +111,23 @@ def test_the_server_of_a_session_does_not_count(burner: subprocess.Popen[str]) -
     assert meter.read("s-1", [process], server) == 0.0
     burn(burner, 0.5)
     assert meter.read("s-1", [process], server) == 0.0
+
+
+def test_processes_that_share_a_core_wait_for_it() -> None:
+    core = str(min(os.sched_getaffinity(0)))
+    spin = [sys.executable, "-c", "while True: pass"]
+    pair = [subprocess.Popen(["taskset", "-c", core, *spin]) for _ in range(2)]
+    meter, members = RunDelayMeter(), [psutil.Process(each.pid) for each in pair]
+    try:
+        assert meter.read("j-1", members) == 0.0
+        eventually(lambda: (meter.read("j-1", members) or 0.0) > 0.1)
+        meter.forget_others(())
+        assert meter.read("j-1", members) == 0.0
+    finally:
+        for each in pair:
+            each.kill()
+            each.wait()
+    assert meter.read("j-1", members) is None
 
 
 def test_simulated_devices_report_no_utilization() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
-from carrel.hub.interfaces.devices import DriverProblem
+from carrel.hub.interfaces.devices import NO_SIGNALS, DeviceSignals, DriverProblem
 from carrel.hub.scheduling.model.snapshot import Device, Health
+from carrel.spawners.devices.activity import device_signals
 from carrel.spawners.devices.inventory import DetectedDevice, DeviceInventory, NodeInventory
 from carrel.spawners.devices.plugins import installed_plugins
+from carrel.spawners.devices.signals import parse_signals
 
 from ...promises import in_time
 from ..conftest import Driver
@@ -173,3 +176,44 @@ def test_a_driver_that_fails_is_not_taken_for_a_machine_without_devices(driver: 
     (problem,) = read().problems
     assert problem.driver == "nvidia"
     assert problem.why.startswith("The NVIDIA driver could not be queried: RM has detected")
+
+
+def test_the_condition_of_a_gpu_is_read_as_far_as_it_is_offered(
+    driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "kmsg"
+    now = int(time.clock_gettime(time.CLOCK_MONOTONIC) * 1e6)
+    log.write_text(
+        f"3,1,{now - 90_000_000},-;NVRM: Xid (PCI:0000:01:00): 48, pid=7, name=python\n"
+        f"4,2,{now - 5_000_000},-;usb 1-1: new device\n"
+        f"3,3,{now - 4_000_000},c;NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>'\n"
+        " SUBSYSTEM=pci\n"
+    )
+    monkeypatch.setenv("CARREL_KERNEL_LOG", str(log))
+    driver(GPUS=2, CLOCK="0:1410", THROTTLE="0:68", CELSIUS="0:81", MILLIWATTS="0:290500")
+    driver(POWER_LIMIT="0:400000", LANES="0:16", REPLAYS="0:3", CORRECTED="0:12", USE="0:90")
+    first, second = read().found
+    assert device_signals([first]) == {
+        gpu(0).id: DeviceSignals(
+            utilization=90.0,
+            clock_mhz=1410.0,
+            throttled=("hardware thermal slowdown", "power cap"),
+            temperature_celsius=81.0,
+            power_watts=290.5,
+            power_limit_watts=400.0,
+            pcie_lanes=16.0,
+            pcie_replays=3.0,
+            corrected_errors=12.0,
+            xids=(79,),
+            logged_xids=((1, 48), (3, 79)),
+        )
+    }
+    assert (first.device.health, second.signals) == (Health.OK, NO_SIGNALS)
+
+
+def test_readings_that_are_no_number_are_left_out() -> None:
+    written = {"clock_mhz": float("nan"), "pcie_lanes": True, "power_watts": "much", "xids": ["a"]}
+    assert parse_signals({**written, "throttled": 3, "corrected_errors": 2}) == DeviceSignals(
+        corrected_errors=2.0
+    )
+    assert parse_signals([1]) == NO_SIGNALS

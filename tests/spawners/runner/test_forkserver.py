@@ -111,6 +111,15 @@ class Kernel(KernelStart):
         self.execute_cell(cell, 0)
         return "".join(output.get("text", "") for output in cell.outputs)
 
+    def shown(self, source: str) -> list[str]:
+        """Return the type of the richest form of each output."""
+        self.run(source)
+        found = []
+        for output in self.nb.cells[0].outputs:
+            forms = [form for form in output.get("data", {}) if form != "text/plain"]
+            found.append(next(iter(forms), "text/plain"))
+        return found
+
     def end(self) -> None:
         self._cleanup_kernel()
 
@@ -200,6 +209,23 @@ def test_what_a_kernel_has_imported_is_imported_ahead_of_the_next_one(
     kernel.run("import heavy")
     kernel.end()
     eventually(lambda: imported(server, folder, "heavy"))
+
+
+def test_figures_and_progress_bars_are_shown_though_their_packages_were_imported_ahead(
+    server: Server, folder: Path
+) -> None:
+    names = ("matplotlib pyplot", "matplotlib_inline", "ipywidgets", "tqdm auto")
+    (server.folder / fork_servers.PACKAGES).write_text("".join(f"{name}\n" for name in names))
+    server.start()
+    eventually(lambda: imported(server, folder, "matplotlib.pyplot"))
+    kernel = Kernel(folder, server.environment, str(server.socket))
+    assert kernel.forked
+    plot = "import matplotlib.pyplot as plt\nloss = [3, 2, 1]\nplt.plot(loss)"
+    assert kernel.shown(f"{plot};") == ["image/png"]
+    assert kernel.shown(plot) == ["text/plain", "image/png"]
+    widget = "application/vnd.jupyter.widget-view+json"
+    assert kernel.shown("from tqdm.auto import tqdm\nlist(tqdm('ab'));") == [widget]
+    kernel.end()
 
 
 BAD_PACKAGES = {

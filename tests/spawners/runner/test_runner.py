@@ -72,6 +72,7 @@ def test_the_keys_of_an_order_are_those_that_runners_in_older_images_read(tmp_pa
         "computes_prefix": False,
         "limits": {},
         "program": "",
+        "source_hash": "",
     }
 
 

@@ -17,7 +17,7 @@ import pytest
 from carrel.hub.client import login
 from carrel.hub.errors import Forbidden
 from carrel.spawners.processes.identity import environment_of
-from carrel.spawners.processes.lease_processes import scan
+from carrel.spawners.processes.lease_processes import scan, wait_gone
 
 from ...fake_service import FakeService, eventually
 from ...promises import in_time
@@ -116,7 +116,7 @@ def test_stopping_a_server_ends_its_request_and_its_processes(
     hub.cancel("stopper")
     eventually(lambda: of(service, "stopper")["ended"])
     eventually(lambda: not hub.server("stopper").get("ready"))
-    assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    assert wait_gone([process], time.monotonic() + 60)
     assert of(service, "stopper")["cause"]["code"] == "stopped"
 
 

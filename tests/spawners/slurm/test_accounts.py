@@ -15,7 +15,11 @@ def test_every_group_is_an_account_below_that_of_its_parent() -> None:
     found = wanted_accounts([COURSE, FACULTY], "carrel")
     assert list(found) == [TOP, "carrel_faculty", "carrel_cs101"]
     assert found["carrel_cs101"] == SlurmAccount(
-        parent="carrel_faculty", tres="gres/gpu=4", shares=50, users=frozenset({"carrel"})
+        parent="carrel_faculty",
+        tres="gres/gpu=4",
+        minutes=8 * 60 + 2,
+        shares=50,
+        users=frozenset({"carrel"}),
     )
 
 
@@ -27,7 +31,7 @@ def test_only_differences_are_changed() -> None:
     wanted = wanted_accounts([FACULTY], "carrel")
     assert [" ".join(call) for call in steps(wanted, {})] == [
         "add account carrel parent=root fairshare=1 description=carrel organization=carrel",
-        "add account carrel_faculty parent=carrel fairshare=100 GrpTRES=gres/gpu=8 "
+        "add account carrel_faculty parent=carrel fairshare=100 GrpTRES=gres/gpu=8 MaxWall=482 "
         "description=carrel_faculty organization=carrel",
         "add user carrel account=carrel_faculty",
     ]
@@ -36,6 +40,6 @@ def test_only_differences_are_changed() -> None:
     assert steps(wanted, changed) == [
         (
             *("modify", "account", "where", "name=carrel_faculty", "set"),
-            *("parent=carrel", "fairshare=100", "GrpTRES=gres/gpu=8"),
+            *("parent=carrel", "fairshare=100", "GrpTRES=gres/gpu=8", "MaxWall=482"),
         )
     ]

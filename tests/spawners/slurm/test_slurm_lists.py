@@ -10,10 +10,10 @@ from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import SlurmOptions
 from carrel.hub.records.requests import CauseCode
 from carrel.spawners.common.gang_processes import gang_status
-from carrel.spawners.slurm.client import seconds_of
 from carrel.spawners.slurm.devices import pool_devices
 from carrel.spawners.slurm.job_states import JobMark, SlurmJob, by_lease
-from carrel.spawners.slurm.nodes import Gres, SlurmNode, parse_gres
+from carrel.spawners.slurm.nodes import Gres, SlurmNode, hostnames, parse_gres
+from carrel.spawners.slurm.times import seconds_of
 
 OURS = "c0ffee"
 
@@ -52,6 +52,20 @@ def test_a_job_is_found_by_its_comment_or_by_its_name() -> None:
 def test_of_several_jobs_of_a_lease_the_live_one_counts() -> None:
     ended, live = job(2, job_state="CANCELLED"), job(1)
     assert by_lease((live, ended), OURS) == {"j-a.1": live}
+
+
+def test_the_names_in_a_list_of_hosts() -> None:
+    assert list(hostnames("gpu[1-2,08],login")) == ["gpu1", "gpu2", "gpu08", "login"]
+    assert list(hostnames("r[1-2]n[09-10]")) == ["r1n09", "r1n10", "r2n09", "r2n10"]
+    assert list(hostnames("")) == []
+
+
+def test_the_devices_of_a_job_on_two_nodes_are_those_of_each() -> None:
+    both = job(nodes="node[1-2]", gres_detail=["gpu:sim:1(IDX:1)", "gpu:sim:2(IDX:0-1)"])
+    assert list(both.devices_by_node()) == [
+        ("node1", Gres(type="sim", count=1)),
+        ("node2", Gres(type="sim", count=2)),
+    ]
 
 
 def test_a_pending_job_says_why_it_waits_and_when_slurm_expects_its_start() -> None:

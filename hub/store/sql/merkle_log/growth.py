@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -126,13 +126,11 @@ def make_head(
     site: str,
     now: float,
     sign: Sign,
-    only: Collection[str] = (),
     last: RecordedHead | None = None,
 ) -> RecordedHead | None:
     """Anchor the logs that have grown in the main log, and sign its head.
 
     Args:
-        only: the names of the logs to anchor; all of them by default.
         last: the head that was signed last, as far as it is known.
 
     Returns:
@@ -144,8 +142,6 @@ def make_head(
     from .tree import MAIN, SqlMerkleTree  # noqa: PLC0415  # see the module
 
     grown = select(logs).where(logs.c.size > logs.c.anchored).order_by(logs.c.name)
-    if only:
-        grown = grown.where(logs.c.name.in_(only))
     new = connection.execute(grown).all()
     if not new:
         return None

@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from ....errors import Unavailable
 from ....proofs.document import InclusionPath, LogProof, ProofDocument, ProvedText, SignedHead
-from ....proofs.texts import anchor_text, line_text
-from ..tables.merkle_log import log_anchors, log_heads, log_leaves
+from ....proofs.texts import anchor_text, leaf_hash, line_text
+from ..tables.merkle_log import log_anchors, log_heads, log_leaves, log_queue
 from .sources import SOURCES
 
 Leaf = Row[*tuple[Any, ...]]
@@ -57,17 +58,22 @@ def _anchor(connection: Connection, log: str, position: int) -> Leaf | None:
 
 
 def proof_of(connection: Connection, leaves: Sequence[Leaf]) -> ProofDocument:
-    """Return the proof of leaves, which are all anchored."""
-    from .tree import MAIN, SqlMerkleTree  # noqa: PLC0415  # see the module
+    """Return the proof of leaves, which are all anchored.
+
+    Raises:
+        Unavailable: a row differs from its leaf.
+        LookupError: a leaf or a node of the tree is missing.
+    """
+    from .tree import MAIN, SqlMerkleTreeReader  # noqa: PLC0415  # see the module
 
     head = connection.execute(select(log_heads).order_by(log_heads.c.size.desc()).limit(1)).one()
     by_log: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in leaves:
         by_log[leaf.log].append(leaf)
     texts = _texts(connection, leaves)
-    main, logs = SqlMerkleTree(connection, MAIN), []
+    main, logs = SqlMerkleTreeReader(connection, MAIN), []
     for name, last in sorted(_last(leaves).items()):
-        anchor, tree = _anchor(connection, name, last), SqlMerkleTree(connection, name)
+        anchor, tree = _anchor(connection, name, last), SqlMerkleTreeReader(connection, name)
         assert anchor is not None, "the leaves are anchored"
         lines = [
             ProvedText(
@@ -88,7 +94,7 @@ def _path(tree: Any, index: int, size: int) -> InclusionPath:
 
 
 def _texts(connection: Connection, leaves: Sequence[Leaf]) -> dict[tuple[str, int], str]:
-    """Return the text of each leaf, of the row as it is now."""
+    """Return the text of each leaf, of the row as it is now. Raises Unavailable: one differs."""
     keys: defaultdict[str, list[str]] = defaultdict(list)
     for leaf in leaves:
         keys[leaf.source].append(leaf.row_key)
@@ -96,8 +102,28 @@ def _texts(connection: Connection, leaves: Sequence[Leaf]) -> dict[tuple[str, in
     texts = {}
     for leaf in leaves:
         row = rows[leaf.source].get(leaf.row_key)
-        texts[leaf.log, leaf.position] = text_of_leaf(leaf, None if row is None else row.columns)
+        text = text_of_leaf(leaf, None if row is None else row.columns)
+        if leaf_hash(text) != leaf.hash:
+            raise _differing(connection, leaf)
+        texts[leaf.log, leaf.position] = text
     return texts
+
+
+def _differing(connection: Connection, leaf: Leaf) -> Unavailable:
+    """Return why the row of a leaf cannot be proved: written again just now, or changed."""
+    queued = select(log_queue.c.id).where(
+        log_queue.c.source == leaf.source, log_queue.c.row_key == leaf.row_key
+    )
+    if connection.scalar(queued.limit(1)) is not None:
+        return Unavailable(
+            "A line that you want to prove was just replaced; the new one is not in the log yet.",
+            accepted="Try again in a minute.",
+        )
+    return Unavailable(
+        f"The row {leaf.row_key} of the table {leaf.source} differs from line {leaf.position} of "
+        f"the log {leaf.log}: it was changed after it was entered.",
+        accepted="An administrator finds out more with: carrel audit verify.",
+    )
 
 
 def text_of_leaf(leaf: Leaf, columns: Any) -> str:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlalchemy import Connection, insert
 
+from ....records.audit import AuditAction
 from ..tables.merkle_log import log_queue
+
+GRADE_ACTIONS: Final = (AuditAction.POINTS_SET, AuditAction.SUBMISSION_CHOOSE)
+"""Actions whose entries of the audit log are lines: they decide a grade before its release."""
 
 
 def queue_line(connection: Connection, source: str, key: Sequence[object]) -> None:

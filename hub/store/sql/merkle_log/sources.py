@@ -6,7 +6,7 @@ column. A new column belongs into the log as a new format of lines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -25,9 +25,10 @@ from sqlalchemy import (
     select,
 )
 
-from ..tables.core import ledger
+from ..tables.core import changes, ledger
 from ..tables.courses import feedback, submissions, verdicts
 from ..tables.merkle_log import log_leaves, log_queue
+from .queue import GRADE_ACTIONS
 
 _CHUNK = 400
 """Keys in one query: SQLite and PostgreSQL limit the number of parameters."""
@@ -42,7 +43,9 @@ class LineSource:
     Attributes:
         columns: that are in the log.
         key: names of the columns of the primary key.
-        log: the column with the log of a row: the name of its group, or of its course.
+        log: the column from which ``log_of`` makes the log of a row: the name of its group, or of
+            its course.
+        only: which rows of the table are lines; None for all of them.
         replaced: whether a row may be replaced by a newer one, which is a line again.
     """
 
@@ -50,6 +53,8 @@ class LineSource:
     columns: tuple[str, ...]
     key: tuple[str, ...]
     log: ColumnElement[str]
+    log_of: Callable[[str], str] = str
+    only: ColumnElement[bool] | None = None
     replaced: bool = False
 
     @property
@@ -63,7 +68,7 @@ class LineSource:
             query = self._select().where(self._among(keys[start : start + _CHUNK]))
             for row in connection.execute(query):
                 values = dict(row._mapping)
-                log = values.pop("the_log")
+                log = self.log_of(values.pop("the_log"))
                 key = "/".join(str(values[name]) for name in self.key)
                 found[key] = LoggedRow(log=log, columns=values)
         return found
@@ -94,7 +99,8 @@ class LineSource:
                 for each in (log_leaves, log_queue)
             )
         )
-        return select(key).where(~here).limit(limit)
+        query = select(key).where(~here).limit(limit)
+        return query if self.only is None else query.where(self.only)
 
     def key_column(self) -> ColumnElement[str]:
         """Return the primary key as text in SQL."""
@@ -159,6 +165,14 @@ _FEEDBACK = LineSource(
     log=submissions.c.course,
     replaced=True,
 )
+_GRADE_CHANGES = LineSource(
+    table=changes,
+    columns=("id", "at", "who", "action", "target", "why", "before", "after"),
+    key=("id",),
+    log=changes.c.target,
+    log_of=lambda target: target.partition("/")[0],
+    only=changes.c.action.in_(sorted(map(str, GRADE_ACTIONS))),
+)
 SOURCES: Mapping[str, LineSource] = MappingProxyType(
-    {each.name: each for each in (_SUBMISSIONS, _VERDICTS, _FEEDBACK, _LEDGER)}
+    {each.name: each for each in (_SUBMISSIONS, _VERDICTS, _GRADE_CHANGES, _FEEDBACK, _LEDGER)}
 )

@@ -22,6 +22,7 @@ MAIN = ""
 """The name of the main log in the tables."""
 LEVELS = (8, 16)
 """Levels of the stored nodes, lowest first; a node of level n has 2**n leaves."""
+_STORED_WIDTHS = frozenset(1 << level for level in LEVELS)
 _BLOCK = 256
 """Hashes of a level that are read at once: the children of a node of the next level."""
 
@@ -124,3 +125,41 @@ class SqlMerkleTree(BaseMerkleTree):  # type: ignore[misc]  # the library has no
         if self._log != MAIN:
             query = query.where(log_leaves.c.log == self._log)
         return self._connection.scalar(query) or 0
+
+
+class SqlMerkleTreeReader(SqlMerkleTree):
+    """The tree of a log within a transaction that only reads, for the proofs of many lines.
+
+    Blocks and roots of subtrees are kept, so that another line costs only its own part of a path.
+    """
+
+    def __init__(self, connection: Connection, log: str) -> None:
+        super().__init__(connection, log)
+        self._roots: dict[tuple[int, int], bytes] = {}
+        self._subroots: dict[tuple[int, int], bytes] = {}
+
+    def _get_root(self, start: int, end: int) -> bytes:
+        known = self._roots.get((start, end))
+        if known is None:
+            known = self._roots[start, end] = super()._get_root(start, end)
+        return known
+
+    def _get_subroot(self, offset: int, width: int) -> bytes:
+        known = self._subroots.get((offset, width))
+        if known is None:
+            known = self._subroots[offset, width] = self._new_subroot(offset, width)
+        return known
+
+    def _new_subroot(self, offset: int, width: int) -> bytes:
+        if width == 1 or width in _STORED_WIDTHS:
+            return super()._get_subroot(offset, width)
+        half = width // 2
+        pair: bytes = self.hash_pair(
+            self._get_subroot(offset, half), self._get_subroot(offset + half, half)
+        )
+        return pair
+
+    def _block(self, level: int, number: int) -> Sequence[bytes]:
+        found = super()._block(level, number)
+        self._blocks[level, number] = found
+        return found

@@ -155,6 +155,17 @@ marks = Table(
     Column("until", Double),
 )
 
+# The last ones of each device; a device may leave the pool, so that there is no foreign key.
+device_validations = Table(
+    "device_validations",
+    metadata,
+    Column("device_id", String, primary_key=True),
+    Column("at", Double, primary_key=True),
+    Column("passed", Boolean, nullable=False),
+    Column("rates", JSON, nullable=False),
+    Column("evidence", Text, nullable=False),
+)
+
 # Append-only. Targets may have been deleted, so that there are no foreign keys.
 changes = Table(
     "changes",
@@ -310,6 +321,8 @@ attempts = Table(
     Column("process_started_at", Double),
     Column("saved_at", Double),
     Column("members", JSON(none_as_null=True)),
+    # What may be wrong with the attempt of a job.
+    Column("signs", JSON(none_as_null=True)),
 )
 
 # The use of CPU, memory and devices over time: lists of points, and figures of the whole attempt.
@@ -366,7 +379,7 @@ service_clock = Table(
     CheckConstraint("id = 1", name="one"),
 )
 
-# Jobs that the service submits by cron; ``job`` is the JSON text of the submission.
+# What the service starts by cron: jobs, or rehearsals of ``course``; ``job`` is its JSON text.
 schedules = Table(
     "schedules",
     metadata,
@@ -380,8 +393,10 @@ schedules = Table(
     Column("zone", String, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("idempotency_key", String, nullable=False),
+    Column("course", String, nullable=False, server_default=text("''")),
     Column("state", String, nullable=False),
     Column("paused_why", Text, nullable=False),
+    Column("paused_at", Double),
     Column("next_at", Double),
     Column("last_due", Double),
     Column("last_request", String, nullable=False),

@@ -343,3 +343,45 @@ official_checks = Table(
     _of_an_assignment(),
     Index("official_checks_of_person", "course", "assignment", "person"),
 )
+leaderboards = Table(
+    "leaderboards",
+    metadata,
+    Column("course", String, primary_key=True),
+    Column("assignment", String, primary_key=True),
+    Column("metric", String, nullable=False),
+    # 0 where nothing can be submitted any more.
+    Column("per_day", Integer, nullable=False),
+    Column("public_percent", Integer, nullable=False),
+    Column("counts", String, nullable=False),
+    Column("private_after_due", Boolean, nullable=False),
+    # The teacher's files, by SHA-256.
+    Column("files", JSON, nullable=False),
+    # Decides the public examples and the pseudonyms.
+    Column("seed", String, nullable=False),
+    Column("by", String, nullable=False),
+    Column("at", Double, nullable=False),
+    _of_an_assignment(),
+)
+# Submissions of weights: a row for each, also for those that were refused.
+leaderboard_entries = Table(
+    "leaderboard_entries",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("person", String, nullable=False),
+    # Id of the request that evaluates it, with others; empty while it waits for the next one, and
+    # for a file that was refused before.
+    Column("request", String, nullable=False),
+    Column("sha256", String, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("sent_at", Double, nullable=False),
+    # Empty until it has ended.
+    Column("outcome", String, nullable=False),
+    # The verdict; of one that waits, why it is evaluated once more.
+    Column("sentence", Text, nullable=False),
+    Column("public", Double),
+    Column("private", Double),
+    _of_an_assignment(),
+    Index("leaderboard_entries_of_person", "course", "assignment", "person"),
+)

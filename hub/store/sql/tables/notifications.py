@@ -80,7 +80,8 @@ notification_messages = Table(
     Index("notification_messages_of_owner", "owner", "at"),
 )
 
-# Up to where the events of requests, and the feedback of courses, are in the outbox.
+# Up to where the events of requests, and the feedback of courses, are in the outbox. That of the
+# source "receipts" is the event up to which ended jobs have their receipts.
 notification_positions = Table(
     "notification_positions",
     metadata,

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 
 from ....records.events import EventRecord
 from ....records.gangs import GangMember, JobGang
-from ....records.leases import Handle, LeaseRecord, LeaseState
+from ....records.leases import Handle, JobSign, LeaseRecord, LeaseState
 from ....records.ledger import LedgerEntry, LedgerKind
 from ....records.notices import NoticeKind, StopNotice
 from ....records.requests import Cause, CauseCode, JobSpec, RequestRecord
@@ -39,6 +39,7 @@ _ATTEMPT = [
     *(attempts.c.launched_at, attempts.c.pid, attempts.c.process_started_at),
     attempts.c.saved_at,
     attempts.c.members,
+    attempts.c.signs,
 ]
 
 LEASES: Select[*tuple[object, ...]] = select(*_LEASE, *_ATTEMPT).join_from(leases, attempts)
@@ -187,6 +188,7 @@ def _lease(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]]) -
         handle=handle,
         saved_at=row.saved_at,
         members=tuple(map(GangMember.from_json, row.members or ())),
+        signs=tuple(map(JobSign.from_json, row.signs or ())),
     )
 
 
@@ -322,6 +324,7 @@ def attempt_changes(lease: LeaseRecord) -> dict[str, object]:
         "process_started_at": None if lease.handle is None else lease.handle.started_at,
         "saved_at": lease.saved_at,
         "members": [member.as_json() for member in lease.members] or None,
+        "signs": [sign.as_json() for sign in lease.signs] or None,
     }
 
 

@@ -38,7 +38,7 @@ from ....records.usage import (
     WaitCount,
 )
 from ....scheduling.model.snapshot import Kind
-from ....usage.aggregation import UsageInterval, added_up, charged, portions
+from ....usage.aggregation import BY_DEVICE, UsageInterval, added_up, charged, portions
 from ..tables.core import leases, ledger, requests
 from ..tables.days import first_day, spans_midnight
 from ..tables.owner_filter import owner_conditions, owner_values
@@ -70,8 +70,8 @@ def used(
     days = whole_days(which)
     if by is UsageBy.REQUEST or (days is not None and not days):
         return added_up([*rows, *_of_lines(connection, which, by)], by)
-    if by is UsageBy.MODEL:
-        rows += model_sums.used(connection, which, days)
+    if by in BY_DEVICE:
+        rows += model_sums.used(connection, which, days, by)
     else:
         rows += sums.used(connection, which, days, by)
     for edge in _edges(which, days):
@@ -150,7 +150,7 @@ def _inner_lines(
     request_ids: Sequence[str] | None = None,
 ) -> Iterator[UsageRow]:
     """Add up the lines that lie completely within the window."""
-    keys, per_device = _keys(connection, by), by is UsageBy.MODEL
+    keys, per_device = _keys(connection, by), by in BY_DEVICE
     amount = PER_DEVICE if per_device else ledger.c.device_seconds
     query = (
         select(
@@ -201,6 +201,8 @@ def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
             return (ledger.c.owner, ledger.c.group_name, ledger.c.request_id)
         case UsageBy.OWNER:
             return (ledger.c.owner, ledger.c.group_name)
+        case UsageBy.OWNER_MODEL:
+            return (ledger.c.owner, ledger.c.group_name, MODEL)
         case _:
             return (MODEL,)
 
@@ -211,7 +213,7 @@ def _crossing_lines(
     """Yield the lines that must be split."""
     owners = owner_conditions(owner_values(which), ledger)
     conditions = (*owners, _crossing(connection, which, by), *_touching(which))
-    if by is UsageBy.MODEL:
+    if by in BY_DEVICE:
         return lines_by_device(connection, *conditions)
     return map(charged, to_ledger(connection.execute(select(ledger).where(*conditions))))
 
@@ -219,7 +221,7 @@ def _crossing_lines(
 def _open(
     connection: Connection, which: LedgerFilter, now: float, by: UsageBy
 ) -> Iterator[UsageInterval]:
-    query = OPEN_DEVICES if by is UsageBy.MODEL else _OPEN
+    query = OPEN_DEVICES if by in BY_DEVICE else _OPEN
     for row in connection.execute(query, {"now": now}):
         if which.takes(row.owner, row.group_name):
             yield UsageInterval(

@@ -78,17 +78,28 @@ class ModelSums:
         self._known = _ModelCache()
 
     def used(
-        self, connection: Connection, which: LedgerFilter, days: range | None
+        self, connection: Connection, which: LedgerFilter, days: range | None, by: UsageBy
     ) -> list[UsageRow]:
-        """Return the usage of these days by model; None means every day."""
-        totals: dict[str, Sum] = {}
+        """Return the usage of these days by model, or by owner, group and model.
+
+        None means every day.
+        """
+        totals: dict[tuple[str, str, str], Sum] = {}
         with self._lock:
             for model, sums in self._up_to_date(connection).items():
-                for *_, part in sums.matching(which, days):
-                    totals.setdefault(model, Sum()).add(part)
+                for _, owner, group, part in sums.matching(which, days):
+                    key = ("", "", model) if by is UsageBy.MODEL else (owner, group, model)
+                    totals.setdefault(key, Sum()).add(part)
         return [
-            UsageRow(model=model, charged=total.charged, first=total.first, last=total.last)
-            for model, total in totals.items()
+            UsageRow(
+                owner=owner,
+                group=group,
+                model=model,
+                charged=total.charged,
+                first=total.first,
+                last=total.last,
+            )
+            for (owner, group, model), total in totals.items()
         ]
 
     def _up_to_date(self, connection: Connection) -> Mapping[str, DailySums]:

@@ -32,7 +32,10 @@ from ..tables.pool_rows import read_devices, read_marks
 def granted(connection: Connection, window: Window) -> tuple[Granted, ...]:
     query = _grant_query(of_group=window.group is not None)
     rows = connection.execute(query, _values(window)).all()
-    return tuple(Granted(_KINDS[kind], at, at - since) for kind, at, since in rows)
+    return tuple(
+        Granted(_KINDS[kind], at, at - since, owner, group)
+        for kind, at, since, owner, group in rows
+    )
 
 
 def levels(connection: Connection, window: Window) -> Levels:
@@ -59,10 +62,11 @@ def _values(window: Window) -> dict[str, object]:
 
 
 @cache
-def _grant_query(*, of_group: bool) -> Select[str, float, float]:
+def _grant_query(*, of_group: bool) -> Select[str, float, float, str, str]:
     # Percentiles are computed in Python: the database takes several times as long.
     return (
         select(requests.c.kind, leases.c.granted_at, requests.c.submitted_at)
+        .add_columns(requests.c.owner, requests.c.group_name)
         .join_from(leases, requests)
         .where(leases.c.epoch == 1, requests.c.devices > 0, *_of_group(of_group=of_group))
         .where(leases.c.granted_at >= _SINCE, leases.c.granted_at < _UNTIL)

@@ -129,6 +129,17 @@ def proof(
     return saved_json(f"{assignment}.proof.json", found.model_dump_json(indent=1))
 
 
+@router.get("/official-check/{check}/receipt")
+def official_receipt(
+    web: Carrel, visitor: Follower, course: CourseName, assignment: AssignmentName, check: str
+) -> Response:
+    """Download the receipt of one's own official check, for ``carrel verify``."""
+    for found in web.courses.official_checks.mine(visitor.identity, course, assignment).checks:
+        if found.id == check and found.receipt:
+            return saved_json(f"{assignment}.check.json", found.receipt)
+    raise NotFound(f"There is no receipt of a check {check[:64]!r} of yours.")
+
+
 @router.post("/submit")
 def submit(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
@@ -259,6 +270,7 @@ def _page(
         texts=web.courses.assignments.texts(visitor.identity, course, assignment),
         checks=web.courses.checks.recent(visitor.identity, course, assignment).checks,
         official=web.courses.official_checks.mine(visitor.identity, course, assignment),
+        board=web.courses.leaderboards.rule(course, assignment),
         error=error,
         tried=tried,
     )

@@ -7,12 +7,15 @@ from starlette.responses import RedirectResponse, Response
 
 from .....courses.roster.access import GRADERS
 from ....errors import CarrelError
-from ....schemas.coursework.rehearsals import RehearsalIn
+from ....schemas.coursework.rehearsals import RehearsalIn, RehearsalScheduleIn
+from ....schemas.schedules import ScheduleChangeIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import CourseName
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
+from ...forms.cron import CronForm
+from ...forms.fields import no_action
 from ...html.urls import course_url
 from ...security.access import Visitor
 
@@ -34,16 +37,44 @@ def live(web: Carrel, visitor: Guest, course: CourseName) -> Response:
 
 @router.post("")
 def start(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
-    """Start a rehearsal."""
+    """Start a rehearsal, or store a schedule of rehearsals."""
+    times = CronForm.filled(fields)
+    image, assignment = fields.get("image", "").strip()[:160], fields.get("assignment", "")[:64]
     try:
-        body = RehearsalIn(
-            image=fields.get("image", "").strip()[:160],
-            assignment=fields.get("assignment", "")[:64],
-        )
-        web.courses.rehearsals.start(visitor.identity, course, body)
+        if times.every:
+            timed = RehearsalScheduleIn(
+                image=image,
+                assignment=assignment,
+                cron=times.expression(),
+                zone=fields.get("zone", "").strip()[:64] or "UTC",
+            )
+            web.rehearsal_schedules.create(visitor.identity, course, timed)
+        else:
+            body = RehearsalIn(image=image, assignment=assignment)
+            web.courses.rehearsals.start(visitor.identity, course, body)
     except CarrelError as error:
         return _page(web, visitor, course, error=error, filled=fields)
-    return RedirectResponse(course_url(course, "rehearsal") + "#rehearsal-title", SEE_OTHER)
+    part = "#schedules-title" if times.every else "#rehearsal-title"
+    return RedirectResponse(course_url(course, "rehearsal") + part, SEE_OTHER)
+
+
+@router.post("/schedules")
+def change(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
+    """Pause, resume or remove a schedule, depending on the button."""
+    who, schedule_id = visitor.identity, fields.get("id", "")[:64]
+    try:
+        match fields.get("do", ""):
+            case "pause":
+                web.schedules.change(who, schedule_id, ScheduleChangeIn(state="paused"))
+            case "resume":
+                web.schedules.change(who, schedule_id, ScheduleChangeIn(state="active"))
+            case "remove":
+                web.schedules.remove(who, schedule_id)
+            case _:
+                raise no_action()
+    except CarrelError as error:
+        return _page(web, visitor, course, error=error)
+    return RedirectResponse(course_url(course, "rehearsal") + "#schedules-title", SEE_OTHER)
 
 
 def _page(
@@ -57,6 +88,7 @@ def _page(
     who = visitor.identity
     web.courses.access.membership(who, course, GRADERS)
     images = web.images.shown(who, [course])
+    schedules = web.rehearsal_schedules.all(who, course).schedules
     page = web.render_for(
         visitor,
         "courses/rehearsal.html",
@@ -68,6 +100,9 @@ def _page(
             if each.version
         ],
         images=[each.reference for each in images.images] if images.choice else None,
+        schedules=schedules,
+        times=CronForm.filled(filled or {}),
+        sentences={each.id: CronForm.of(each.cron).sentence for each in schedules},
         error=error,
         filled=filled or {},
     )

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ....attempts.trials import notebook_name
 from ....config.base_url import SERVICE_PREFIX
-from ....errors import NotFound
+from ....errors import CarrelError, NotFound, TooLarge, Unavailable
 from ....files import trial_table
 from ....files.home_outputs import HomeOutputs, SavedOutput, folder_of
 from ....provenance.rerun import RerunIn
@@ -104,8 +104,26 @@ def ledger(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
 @router.get("/requests/{request_id}/receipt")
 def receipt(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
     """Render the receipt of an ended job, for the panel of its page."""
-    found = web.receipts.receipt(visitor.identity, request_id)
+    try:
+        found = web.receipts.receipt(visitor.identity, request_id)
+    except (TooLarge, Unavailable) as error:
+        return _panel_problem(web, error)
     return html(web.render("jobs/receipt.html", receipt=found))
+
+
+@router.get("/requests/{request_id}/sharing")
+def sharing(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
+    """Render what the trials of a sweep share, for the panel of its page."""
+    try:
+        found = web.trials.sharing(visitor.identity, request_id)
+    except (TooLarge, Unavailable) as error:
+        return _panel_problem(web, error)
+    return html(web.render("jobs/sharing.html", sharing=found))
+
+
+def _panel_problem(web: WebContext, error: CarrelError) -> Response:
+    """Render an error in the place of a panel's content: the script shows no other status."""
+    return html(web.render("shared/problem.html", error=error))
 
 
 @router.get("/requests/{request_id}/why")

@@ -8,18 +8,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
 from ....errors import CarrelError
 from ....files.log_viewers import viewers_of
-from ....results.curve import Curve
 from ....results.list_part import ListPart, ShownParts
-from ....results.report_curves import SingleValue, report_curves
+from ....results.report_curves import report_curves
 from ....results.trial_view import TrialsView, trials_view
 from ....schemas import EventOut, FilesOut, RequestOut
+from ....schemas.sweeps import ReportsOut
 from ...dependencies.context import WebContext
 from ...html.notebook_cells import NotebookCells
 from ...live.sse import ALIVE, message
@@ -42,6 +42,7 @@ _PARTS = (
     "pipeline",
     "parameters",
     "members",
+    "workers",
     "trials",
     "reports",
     "files",
@@ -95,13 +96,11 @@ def trials_of(
     return trials_view(web.trials.trials(visitor.identity, request.id), part)
 
 
-def reports_of(
-    web: WebContext, visitor: Visitor, request: RequestOut
-) -> Sequence[Curve | SingleValue]:
-    """Return the values that a job has reported; those of a sweep are in its trials."""
+def reports_of(web: WebContext, visitor: Visitor, request: RequestOut) -> ReportsOut:
+    """Return what a job has reported; the values of a sweep are in its trials."""
     if request.kind != "job" or request.lease is None or request.sweep is not None:
-        return ()
-    return report_curves(web.trials.reports(visitor.identity, request.id))
+        return ReportsOut(reports=[])
+    return web.trials.reports(visitor.identity, request.id)
 
 
 def page_values(
@@ -109,6 +108,7 @@ def page_values(
 ) -> dict[str, object]:
     """Return the variables of the parts of the page."""
     files = files_of(web, visitor, request)
+    reported = reports_of(web, visitor, request)
     return {
         "request": request,
         "ledger": web.requests.ledger(visitor.identity, request.id),
@@ -120,7 +120,8 @@ def page_values(
         "pipeline": pipeline_of(web, visitor, request),
         "utilization": utilization_of(web, visitor, request),
         "trials": trials_of(web, visitor, request, shown.trials),
-        "reports": reports_of(web, visitor, request),
+        "reports": report_curves(reported),
+        "compilations": reported.compilations,
         "who": visitor.identity,
         "csrf": csrf,
     }
@@ -167,7 +168,7 @@ class JobFeed:
 
     def _parts(self, request: RequestOut, render: bool) -> str:
         """Return the changed parts; ``render``: also compare them if the request is unchanged."""
-        signature = request.model_dump_json(exclude={"device_seconds"})
+        signature = request.model_dump_json(exclude={"device_seconds", "remaining"})
         if signature == self._signature and not render:
             return ""
         self._signature = signature

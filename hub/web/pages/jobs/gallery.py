@@ -51,7 +51,13 @@ def items(
     """List the items that the visitor may see."""
     found = web.gallery.items(visitor.identity, search=search, mine=bool(mine), offset=offset)
     page = web.render_for(
-        visitor, "gallery/items.html", found=found, search=search, mine=bool(mine), offset=offset
+        visitor,
+        "gallery/items.html",
+        opens_links=bool(web.open_links.allowed),
+        found=found,
+        search=search,
+        mine=bool(mine),
+        offset=offset,
     )
     return html(page)
 
@@ -199,7 +205,7 @@ def _form(
         visitor,
         "gallery/publish.html",
         request=request,
-        pipeline=web.pipelines.of(who, request.id),
+        pipeline=web.pipelines.of(who, request.id, with_end=False),
         own=own,
         audiences=web.gallery.audiences(who),
         filled=fields,

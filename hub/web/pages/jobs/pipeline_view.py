@@ -9,6 +9,7 @@ from typing import Final
 
 from ....messages.requests import state_name
 from ....schemas import PipelineOut
+from ....schemas.requests import ExpectedEndOut
 from ...html.layered_graph import BOX_HEIGHT, BOX_WIDTH, Arrow, layout
 
 _FITS: Final = 17
@@ -63,6 +64,7 @@ class PipelineView:
     arrows: Sequence[PipelineArrow]
     kinds: Sequence[str]
     cut: int
+    expected_end: ExpectedEndOut | None = None
 
 
 def pipeline_view(found: PipelineOut, request_id: str) -> PipelineView | None:
@@ -107,4 +109,5 @@ def pipeline_view(found: PipelineOut, request_id: str) -> PipelineView | None:
         arrows=drawn,
         kinds=sorted({arrow.kind for arrow in arrows} - {"ok"}),
         cut=len(boxes) if found.cut else 0,
+        expected_end=found.expected_end,
     )

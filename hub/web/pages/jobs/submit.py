@@ -11,11 +11,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import RedirectResponse, Response
 
+from ....client.probe_job import LABEL, probe_job
 from ....config.base_url import SERVICE_PREFIX
-from ....errors import CarrelError
+from ....errors import CarrelError, NotFound
 from ....files.home_notebooks import HomeFolder, HomeNotebooks
 from ....messages.validation import invalid_body
 from ....schemas import JobIn
+from ....schemas.programs.bodies import RunTimeOut
 from ....schemas.schedules import ScheduleIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
@@ -23,7 +25,15 @@ from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Guest, Upload, html
 from ...forms.image_choice import image_choices
 from ...forms.job import JobForm
-from ...forms.job_source import HOME, Sent, of_gallery, of_job, of_session, with_notebook
+from ...forms.job_source import (
+    HOME,
+    Sent,
+    left_out,
+    of_gallery,
+    of_job,
+    of_session,
+    with_notebook,
+)
 from ...forms.session import device_choices, offered_models
 from ...security.access import Visitor
 from .schedules import SCHEDULES
@@ -101,7 +111,18 @@ def _inspected(web: WebContext, visitor: Visitor, fields: FormData, sent: Sent) 
         form = with_notebook(web, visitor.identity, form, sent)
     except CarrelError as error:
         form = form.refused(error, [])
-    return html(_page(web, visitor, form, "jobs/submit_notebook.html"))
+    run_time = _run_time(web, visitor, form)
+    return html(_page(web, visitor, form, "jobs/submit_notebook.html", run_time))
+
+
+def _run_time(web: WebContext, visitor: Visitor, form: JobForm) -> RunTimeOut | None:
+    """Return the predicted run time of what the form describes; None if that is no job yet."""
+    if form.notebook is None:
+        return None
+    try:
+        return web.jobs.run_time(visitor.identity, _job(form, web.clock()))
+    except CarrelError:
+        return None
 
 
 def _submitted(
@@ -110,7 +131,10 @@ def _submitted(
     form = JobForm.filled(fields)
     try:
         form = with_notebook(web, visitor.identity, form, sent)
-        target = _accept(web, visitor, form)
+        if fields.get("advise"):
+            target = _advise(web, visitor, form)
+        else:
+            target = _accept(web, visitor, form)
     except CarrelError as error:
         refused = form.refused(error, web.membership.choices(visitor.identity))
         template = "jobs/submit_form.html" if within_page else "jobs/submit.html"
@@ -137,6 +161,19 @@ def _accept(web: WebContext, visitor: Visitor, form: JobForm) -> str:
     return SCHEDULES
 
 
+def _advise(web: WebContext, visitor: Visitor, form: JobForm) -> str:
+    """Submit a job that probes the notebook; return its page."""
+    job = _job(form, web.clock())
+    run_time = _run_time(web, visitor, form)
+    known = None if run_time is None or run_time.basis is None else run_time.seconds
+    probe = probe_job(
+        job.model_copy(update={"idempotency_key": f"{form.key}-{LABEL}"}),
+        run_seconds=known,
+        deadline_seconds=max(0.0, job.deadline - web.clock()) if job.deadline else 0.0,
+    )
+    return f"{SERVICE_PREFIX}requests/{web.jobs.submit(visitor.identity, probe).id}"
+
+
 def _job(form: JobForm, now: float) -> JobIn:
     try:
         return form.job(now)
@@ -144,13 +181,28 @@ def _job(form: JobForm, now: float) -> JobIn:
         raise invalid_body(error, JobIn) from None
 
 
-def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> str:
+def _left_out(web: WebContext, visitor: Visitor, form: JobForm) -> list[str]:
+    try:
+        return left_out(web, visitor.identity, form.source)
+    except NotFound:
+        return []  # the form says that its source is gone
+
+
+def _page(
+    web: WebContext,
+    visitor: Visitor,
+    form: JobForm,
+    template: str,
+    run_time: RunTimeOut | None = None,
+) -> str:
     groups = web.group_choices.current(visitor.identity)
     pool = web.pool.pool(visitor.identity, groups_of=[group.name for group in groups])
     return web.render_for(
         visitor,
         template,
         form=form,
+        left_out=_left_out(web, visitor, form),
+        run_time=run_time,
         groups=groups,
         most_devices=device_choices(groups),
         models=offered_models(groups, pool.devices, form.model),

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from carrel import __version__
 from carrel.hub.cli import cli
-from carrel.hub.cli.admin.simulate_ledger import read_ledger, site_devices
+from carrel.hub.cli.admin.simulate_ledger import read_ledger
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import CarrelError
@@ -31,6 +31,7 @@ from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
 from carrel.hub.simulation.workload.reader import Selection
 from carrel.hub.store import open_store
 from carrel.hub.transitions import lifecycle
+from carrel.hub.usage.what_if.site_history import site_devices
 
 from ....contracts import store_kit
 

@@ -16,6 +16,11 @@ from carrel.courses.files.bundle import FileBundle
 from carrel.hub.cli import cli
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import RequestFilter
+from carrel.hub.schemas.coursework.leaderboards import (
+    LEADERBOARD_RESULT,
+    EntryScoreOut,
+    LeaderboardResultOut,
+)
 from carrel.hub.schemas.coursework.official_checks import OFFICIAL_RESULT, OfficialVerdictOut
 from carrel.hub.schemas.coursework.rehearsals import (
     REHEARSAL_RESULT,
@@ -27,6 +32,7 @@ from carrel.hub.web.app import Server
 from carrel.hub.web.dependencies.context import WebContext
 
 from ....courses.checks import came_out
+from ....courses.leaderboards.weights_samples import PERFECT, TEACHERS, a_pickle, linear
 from ....courses.notebook_samples import SOURCE, source
 from ....fake_service import eventually
 from ....ports import free_port
@@ -211,6 +217,46 @@ def test_official_checks_are_allowed_run_and_listed(course: Carrel, site: Site) 
     assert off.startswith("Official checks of ps1 are not allowed.\n")
 
 
+def test_a_leaderboard_is_opened_and_weights_are_submitted(
+    course: Carrel, site: Site, tmp_path: Path
+) -> None:
+    folder, good, bad = (tmp_path / name for name in ("board", "good", "bad"))
+    folder.mkdir()
+    (folder / "leaderboard.py").write_bytes(TEACHERS)
+    good.write_bytes(linear(*PERFECT))
+    bad.write_bytes(a_pickle())
+    assert course(TEACHER, "leaderboard", "ps1").output == "ps1 has no leaderboard.\n"
+    assert "needs --per-day" in course(TEACHER, "leaderboard", "ps1", "--metric", "mae").stderr
+    opened = course(TEACHER, "leaderboard", "ps1", "--per-day", "5", "--from", str(folder))
+    assert opened.output == (
+        "ps1: accuracy, higher is better; 5 submissions a day for each student; the best one "
+        "counts. 50 % of the hidden examples are public; the private score is for teachers only.\n"
+    ), opened.stderr
+    kept = course(TEACHER, "leaderboard", "ps1", "--counts", "last")
+    assert "5 submissions a day for each student; the last one counts" in kept.output, kept.stderr
+    refused = course(STUDENT1, "submit-weights", "ps1", str(bad), "--watch")
+    assert (refused.exit_code, "The file is a pickle" in refused.output) == (1, True)
+    sent = course(STUDENT1, "submit-weights", "ps1", str(good))
+    assert "Waiting in the queue." in sent.output, sent.stderr
+    (request,) = site.context.store.requests(RequestFilter(labels={"leaderboard": "yes"}))
+    entry = sent.output.partition(":")[0]
+    score = EntryScoreOut(entry=entry, public=0.5, private=0.25)
+    result = LeaderboardResultOut(scores=[score])
+    came_out(site.context, request.id, result, name=LEADERBOARD_RESULT)
+    mine = course(STUDENT1, "leaderboard", "ps1").output
+    assert re.search(r"1\* +\w+-\w{5} +0.5 +1", mine), mine
+    assert "Left today: 4 of 5." in mine
+    log = course(TEACHER, "leaderboard", "ps1").output
+    assert re.search(r"student1 +0.5 +0.25 +1", log), log
+    assert re.search(r"student1 +refused +The file is a pickle", log), log
+    off = course(TEACHER, "leaderboard", "ps1", "--off").output
+    assert "no further submissions" in off
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(10 << 30)
+    huge = course(STUDENT1, "submit-weights", "ps1", file.name)
+    assert "Weights of up to 32 MiB." in huge.stderr
+
+
 def test_a_rehearsal_says_what_breaks_and_its_exit_status_too(course: Carrel, site: Site) -> None:
     assert "has not been rehearsed" in course(TEACHER, "rehearse", "cs101", "--last").stderr
     begun = course(TEACHER, "rehearse", "cs101")
@@ -229,6 +275,13 @@ def test_a_rehearsal_says_what_breaks_and_its_exit_status_too(course: Carrel, si
     assert (found["works"], found["sentence"]) == (False, "1 of 1 assignment broken: ps1.")
     refused = course(TEACHER, "rehearse", "cs101", "--assignment", "ps9")
     assert "has no assignment ps9" in refused.stderr
+    made = course(TEACHER, "rehearse", "cs101", "--cron", "0 3 * * *", "--zone", "Europe/Berlin")
+    assert made.output.startswith("Created the schedule c-"), made.stderr
+    listed = course(TEACHER, "rehearse", "cs101", "--schedules").output.splitlines()
+    assert re.search(r"Rehearsal of cs101 +teacher +0 3 \* \* \* Europe/Berlin", listed[1])
+    assert (
+        "omit --wait" in course(TEACHER, "rehearse", "cs101", "--cron", "@daily", "--wait").stderr
+    )
 
 
 def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site: Site) -> None:

@@ -12,6 +12,8 @@ from ..invocation import Carrel, carrel, service
 
 __all__ = ["carrel", "service"]
 
+PREFIX = "/services/carrel/api/v1"
+
 STUDY = """
 [jobs.train]
 notebook = "train.ipynb"
@@ -22,6 +24,22 @@ labels = { study = "one" }
 command = "python prepare.py"
 workdir = "."
 """
+
+
+def expect(service: FakeService, run_time: dict[str, object] | None) -> None:
+    """Let the service expect this of each job, which would start now."""
+    cost = {"device_seconds": 600.0, "low": 540.0, "high": 720.0, "most": 3600.0, "known": True}
+    answer = {
+        "group": "cs101",
+        "devices": 1,
+        "seconds": 3600,
+        "device_seconds": 3600.0,
+        "sentence": "It would start now.",
+        "starts_now": True,
+        "run_time": None if run_time is None else {**run_time, "runs": 1, "sentence": "?"},
+        "cost": None if run_time is None else {**cost, "sentence": "?"},
+    }
+    service.extra["POST", f"{PREFIX}/requests/dry-run"] = lambda handler: handler.say(200, answer)
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +64,37 @@ def test_jobs_are_submitted_in_order_and_with_the_ids_of_those_before(
 def test_a_dry_run_shows_the_order_and_submits_nothing(
     service: FakeService, carrel: Carrel
 ) -> None:
+    expect(service, {"seconds": 600.0, "low": 540.0, "high": 720.0, "basis": "own_program"})
     done = carrel("pipeline", "study.toml", "--dry-run")
-    assert done.stdout.splitlines() == ["prepare", "train  after prepare:any"]
+    assert done.stdout.splitlines() == [
+        "prepare",
+        "train  after prepare:any",
+        "End: in about 20 min (18 min to 24 min), if its jobs do not wait for each other's "
+        "devices.",
+        "Critical path: prepare → train",
+        "Likely charge: 0.3 device-hours (0.3 to 0.4), at most 2.0 device-hours.",
+    ]
     assert service.called("POST", "requests") == []
+
+
+def test_a_dry_run_as_json_counts_jobs_that_may_take_their_whole_limit(
+    service: FakeService, carrel: Carrel
+) -> None:
+    expect(service, None)
+    found = json.loads(carrel("pipeline", "study.toml", "--dry-run", "--json").stdout)
+    assert found["unknown"] == 2
+    assert found["ends_in"]["high"] == 7200
+    assert found["most"] == 7200
+
+
+def test_a_dry_run_needs_no_service_for_the_order(service: FakeService, carrel: Carrel) -> None:
+    service.extra["GET", f"{PREFIX}/me"] = lambda handler: handler.say(
+        503, {"code": "unavailable", "message": "The service restarts."}
+    )
+    done = carrel("pipeline", "study.toml", "--dry-run")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == ["prepare", "train  after prepare:any"]
+    assert "What to expect of them is not known: Carrel at " in done.stderr
 
 
 def test_nothing_is_submitted_if_a_notebook_is_none(service: FakeService, carrel: Carrel) -> None:

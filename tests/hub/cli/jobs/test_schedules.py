@@ -22,6 +22,7 @@ SCHEDULE = {
     "state": "active",
     "created_at": 1000.0,
     "next_at": 1_767_600_000.0,
+    "upcoming": [1_767_600_000.0, 1_767_686_400.0],
 }
 REFUSED = {**SCHEDULE, "last_due": 1_767_513_600.0, "last_error": "No such group.", "missed": 2}
 AT = f"{PREFIX}/schedules"
@@ -64,7 +65,12 @@ def test_add_sends_the_job_and_its_times(carrel: Carrel, sent: list[tuple[str, A
     assert "idempotency_key" not in job
     assert (job["group"], job["devices"], job["parameters"]) == ("cs101", 1, {"lr": 0.5})
     assert job["notebook"]["name"] == "train.ipynb"
-    assert "Created the schedule c-7k2m4qpz. Its next time is 5 Jan" in done.output
+    assert "Created the schedule c-7k2m4qpz. Its next times are 5 Jan" in done.output
+
+
+def test_add_may_be_omitted(carrel: Carrel, sent: list[tuple[str, Any]]) -> None:
+    done = carrel("schedule", "train.ipynb", "--cron", "0 3 * * *", "--group", "cs101")
+    assert (done.exit_code, [call for call, _ in sent]) == (0, ["POST /schedules"])
 
 
 def test_add_refuses_to_wait(carrel: Carrel, sent: list[tuple[str, Any]]) -> None:

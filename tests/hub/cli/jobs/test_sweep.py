@@ -78,6 +78,20 @@ without the time that branches take.
     assert shown["device_seconds"] == {"alone": 1800, "shared": 720}
 
 
+def test_what_may_prevent_a_fork_is_told(folder: Path) -> None:
+    sources = ("import torch  # cuda", "device = torch.device('cuda')", "import polars", "y = lr")
+    (folder / "train.ipynb").write_text(notebook_text(*sources, "z = 'cuda'"))
+    said = [
+        "Cell 3 mentions cuda. A kernel that has used a device cannot be forked: each trial then "
+        "runs all cells. Use devices below the first cell that uses a parameter.",
+        "Cell 4 imports polars, whose threads would end in a fork: each trial runs all cells. "
+        "Import it below the first cell that uses a parameter.",
+    ]
+    assert explain("--grid", "lr=1,2").output.splitlines()[-2:] == said
+    assert json.loads(explain("--grid", "lr=1,2", "--json").output)["warnings"] == said
+    assert "cuda" not in explain("--grid", "lr=1").output
+
+
 def test_json_has_trials_cells_and_stages() -> None:
     done = explain("--random", "lr=log:1e-4..1e-1", "--trials", "2", "--seed", "7", "--json")
     shown = json.loads(done.output)

@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.learned_order import LearnedOrder
 from carrel.hub.scheduling.model.plan import Stop
 from carrel.hub.scheduling.model.snapshot import Allocation, PendingRequest, Snapshot
 from carrel.hub.scheduling.placement.device_pool import Placement
@@ -153,7 +154,8 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
         )
         for number in range(draw(st.integers(1, 20)))
     )
-    return Snapshot(devices=node("a", draw(st.integers(1, 4))), groups=groups), coming
+    pool = Snapshot(devices=node("a", draw(st.integers(1, 4))), groups=groups)
+    return replace(pool, learned_order=draw(rich.maybe_learned)), coming
 
 
 @given(streams())
@@ -167,19 +169,32 @@ def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
         assert found[request.id] <= (work - request.seconds) / len(snapshot.devices)
 
 
-@given(st.integers(1, 4), rich.minutes, rich.minutes, st.integers(0, 3), st.floats(0, 30 * 86400.0))
-def test_a_much_later_request_passes_none_of_the_same_owner(
-    devices: int, seconds: float, shorter: float, fewer: int, later: float
-) -> None:
-    old = replace(pending("old", devices, owner="ada", seconds=seconds), submitted_at=NOW)
-    new = replace(
-        pending("new", max(1, devices - fewer), owner="ada", seconds=shorter),
-        submitted_at=NOW + later,
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[PendingRequest, PendingRequest]:
+    """Draw two requests of one owner, the older one first."""
+    devices, later = draw(st.integers(1, 4)), draw(st.floats(0, 30 * 86400.0))
+    old = replace(
+        pending("old", devices, owner="ada", seconds=draw(rich.minutes)), submitted_at=NOW
     )
-    queue = Snapshot(devices=node("a", 4), groups=(group(),), pending=(new, old))
+    fewer = max(1, devices - draw(st.integers(0, 3)))
+    new = replace(
+        pending("new", fewer, owner="ada", seconds=draw(rich.minutes)), submitted_at=NOW + later
+    )
+    return old, new
+
+
+@given(pairs(), rich.maybe_learned)
+def test_a_much_later_request_passes_none_of_the_same_owner(
+    two: tuple[PendingRequest, PendingRequest], learned: LearnedOrder | None
+) -> None:
+    old, new = two
+    later = new.submitted_at - old.submitted_at
+    queue = Snapshot(
+        devices=node("a", 4), groups=(group(),), pending=(new, old), learned_order=learned
+    )
     first, _ = in_order(queue, CycleState(queue, NOW + later))
     longer, least = old.devices * old.seconds, new.devices * new.seconds
     if later > longer / AGEING + 1:
         assert first.id == "old"
-    if least + AGEING * (later + 1) < longer:
+    if learned is None and least + AGEING * (later + 1) < longer:
         assert first.id == "new"

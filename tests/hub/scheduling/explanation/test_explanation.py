@@ -22,6 +22,7 @@ from carrel.hub.scheduling.explanation.explanation import (
     explain,
 )
 from carrel.hub.scheduling.explanation.what_if import SuggestedChange, Suggestion, changed
+from carrel.hub.scheduling.model.learned_order import WEIGHTS, LearnedOrder
 from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason
 from carrel.hub.scheduling.model.snapshot import (
     Allocation,
@@ -599,6 +600,16 @@ AHEAD = [
         ),
         RequestsAhead(rule=Precedence.SHORTER, count=1),
         id="a shorter one of the same owner",
+    ),
+    pytest.param(
+        replace(
+            snapshot(pending("x", 2, owner="ada"), pending("r", 1, owner="ada"), allocations=FULL),
+            learned_order=LearnedOrder(
+                name="wide", weights=(0.0, 0.0, 10.0, *(WEIGHTS - 3) * (0.0,))
+            ),
+        ),
+        RequestsAhead(rule=Precedence.LEARNED, count=1),
+        id="one of the same owner that a learned order discounts",
     ),
     pytest.param(
         snapshot(

@@ -295,6 +295,17 @@ def test_administrators_see_how_many_containers_wait_for_jobs(site: Site) -> Non
         assert ("for jobs." in page) == bool(ready)
 
 
+def test_administrators_see_what_runs_on_a_device_tell_about_it(site: Site) -> None:
+    evidence = "Of the last 3 runs on it, 2 took longer than on other devices."
+    site.context.device_evidence.publish("SIM-0", evidence)
+    assert site.page().get(f"{PREFIX}admin/pool").text.count(evidence) == 1
+    told = {
+        each["id"]: each["evidence"] for each in site.api().get(f"{API}/pool").json()["devices"]
+    }
+    assert told["SIM-0"] == evidence
+    assert evidence not in site.api(STUDENT1).get(f"{API}/pool").text
+
+
 def test_running_work_is_warned_with_the_date(site: Site) -> None:
     made = JobService(site.context).submit(STUDENT1, job())
     store = site.context.store

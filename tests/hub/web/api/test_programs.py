@@ -329,10 +329,15 @@ def test_a_program_that_floods_is_told_when_to_go_on(site: Site) -> None:
     budgets = site.world.app.state.web.call_budgets
     name = site.context.store.programs("student1")[0].id
     account = f"program {name}"
-    while budgets.admit(account) == 0:
-        pass
-    refused = tuner.get(f"{API}/pool")
-    assert refused.status_code == 429
+
+    def flooded() -> Any:
+        while budgets.admit(account) == 0:
+            pass
+        return tuner.get(f"{API}/pool")
+
+    # On a busy machine, its budget may grow before the call is looked at.
+    answers = (flooded() for _ in range(10))
+    refused = next(each for each in answers if each.status_code == 429)
     assert int(refused.headers["retry-after"]) >= 1
     assert "try again" in refused.json()["accepted"]
     # Its owner is not affected.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from carrel.hub.attempts.spec import REPORTS
+from carrel.hub.attempts.spec import COMPILATIONS, REPORTS
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.scheduling.model.plan import Start
 
@@ -19,7 +19,7 @@ __all__ = ["site"]
 def test_reported_values_are_thinned_and_only_for_those_who_may_see_the_job(site: Site) -> None:
     made = JobService(site.context).submit(STUDENT1, job())
     address = f"{API}/requests/{made.id}/reports"
-    assert site.api(STUDENT1).get(address).json() == {"reports": []}
+    assert site.api(STUDENT1).get(address).json() == {"reports": [], "compilations": []}
     now, store = site.clock.now, site.context.store
     (lease,) = store.grant(
         [Start(request_id=made.id, devices=("SIM-0",))], now=now, lease_seconds=30
@@ -31,12 +31,16 @@ def test_reported_values_are_thinned_and_only_for_those_who_may_see_the_job(site
     ]
     folder = site.context.files.attempt_folder(made.id, 1)
     (folder / REPORTS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    function = {"function": "step", "place": "a.py, line 1", "outcome": "Compiled.",
+                "obstacles": []}  # fmt: skip
+    (folder / COMPILATIONS).write_text(json.dumps(function) + "\n")
     found = site.api(STUDENT1).get(f"{address}?points=4").json()
     assert found == {
         "reports": [
             {"name": "loss", "steps": [0, 49], "values": [100.0, 51.0], "last": 51.0,
              "least": 51.0, "most": 100.0}
-        ]
+        ],
+        "compilations": [function],
     }  # fmt: skip  # grouped by meaning
     (whole,) = site.api(STUDENT1).get(address).json()["reports"]
     assert (len(whole["steps"]), whole["values"][3]) == (50, None)

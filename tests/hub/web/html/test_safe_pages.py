@@ -31,6 +31,7 @@ PLACES = {
     "regrade": "1",
     "item_id": "g-cccccccc",
     "code": "c",
+    "check": "g-cccccccc",
 }
 STREAMS = ("/events", "/feed")
 MADE_BY_NOTEBOOKS = ("/outputs/{event_id}", "/outputs/{number}", "/notebook/content")

@@ -39,10 +39,11 @@ NEW_ACCOUNTS = {
 """They change nothing that exists."""
 OF_STUDENTS = {
     f"{PREFIX}course/{{course}}/assignment/{{assignment}}/{action}"
-    for action in ("submit", "check", "official-check")
+    for action in ("submit", "check", "official-check", "leaderboard/submit")
 }
 TEACH, PEOPLE = f"{PREFIX}course/cs101/teach", f"{PREFIX}course/cs101/people"
 RELEASE, GRADING = f"{PREFIX}course/cs101/release", f"{PREFIX}course/cs101/grading/ps1"
+LEADERBOARD = f"{PREFIX}course/cs101/assignment/ps1/leaderboard"
 NUMBER = blind_numbers("cs101", "ps1", ["person005"])["person005"]
 """Of person005 on the page of grading by hand."""
 CALENDAR = f"{PREFIX}admin/calendar"
@@ -394,6 +395,20 @@ EDITS = [
         who=TEACHER,
     ),
     Edit(
+        route="course/{course}/assignment/{assignment}/leaderboard/rule",
+        page=LEADERBOARD,
+        to=f"{LEADERBOARD}/rule",
+        fields={
+            "metric": "accuracy",
+            "per_day": "3",
+            "public_percent": "50",
+            "counts": "best",
+        },
+        theirs=post("courses/cs101/assignments/ps1/release", TEACHER, due=DUE, files=[]),
+        says="assignment release of cs101/ps1 by teacher",
+        who=TEACHER,
+    ),
+    Edit(
         route="course/{course}/grading/{assignment}/manual/{number}",
         page=f"{GRADING}/manual/{NUMBER}",
         fields={"notebook": "ps1", "cell": "test-answer", "points": "0"},
@@ -456,7 +471,13 @@ EDITS = [
 
 
 NOTHING_TO_EDIT = frozenset(
-    {"assignment.html", "own_regrades.html", "regrade_thread.html", "rehearsal.html"}
+    {
+        "assignment.html",
+        "leaderboard_submit.html",
+        "own_regrades.html",
+        "regrade_thread.html",
+        "rehearsal.html",
+    }
 )
 MESSAGES = frozenset(
     {
@@ -464,9 +485,11 @@ MESSAGES = frozenset(
         f"{PREFIX}course/{{course}}/assignment/{{assignment}}/regrades",
         f"{PREFIX}course/{{course}}/assignment/{{assignment}}/regrades/{{regrade}}",
         f"{PREFIX}course/{{course}}/rehearsal",
+        f"{PREFIX}course/{{course}}/rehearsal/schedules",
     }
 )
-"""Forms that add a message to a thread, or start a rehearsal: nothing is written over."""
+"""Forms that add a message to a thread, or start, pause or end rehearsals: they write over nothing
+that the page has in a field."""
 
 
 def form_routes(site: Site) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import JobIn
 from carrel.hub.transitions import lifecycle, preemption
-from carrel.hub.web.html.urls import page_in_session
+from carrel.hub.web.html.urls import page_in_session, server_url, wait_url
 
 from ...doubles import STUDENT1, STUDENT2
 from ...world import World
@@ -111,6 +112,23 @@ def test_the_waiting_page_opens_a_cpu_session_too(site: Site) -> None:
     answer = site.post(f"requests/{waits.id}/keep-place")
     assert answer.headers["location"] == f"{PREFIX}wait/-"
     assert site.session("gpu").id == waits.id
+
+
+@pytest.mark.parametrize("server", ["", "gpu"])
+def test_the_cpu_session_opens_the_page_that_the_session_was_started_for(
+    site: Site, server: str
+) -> None:
+    site.somebody_else_runs()
+    site.post("sessions", **FORM | {"server_name": server})
+    waits = site.session(server)
+    name = waits.owner
+    wanted = f"{server_url(name, server)}lab?carrel-open=ticket"
+    page = site.browser().get(wait_url(server, wanted)).text
+    check_page(page)
+    field = unescape(page.partition('name="next" value="')[2].partition('"')[0])
+    answer = site.post(f"requests/{waits.id}/keep-place", next=field)
+    moved = f"{server_url(name, '')}lab?carrel-open=ticket"
+    assert answer.headers["location"] == wait_url("", moved)
 
 
 def test_a_held_device_is_claimed_from_the_desk(site: Site) -> None:

@@ -40,6 +40,14 @@ def test_a_sign_in_returns_to_the_requested_page() -> None:
     assert world.client(Cookie=session).get(PREFIX).status_code == 200
 
 
+def test_a_sign_in_returns_to_a_link_that_opens_material() -> None:
+    world = World()
+    link = f"{PREFIX}open?url=https://git.example.org/o/r&path=a%20b.ipynb"
+    assert come_back(world, *begin(world, link)).headers["location"] == link
+    for other in (f"{PREFIX}open?url=\\evil", f"{PREFIX}open/../x?a", f"{PREFIX}open?a=%0a|b"):
+        assert come_back(world, *begin(world, other)).headers["location"] == PREFIX
+
+
 def test_open_sign_ins_of_a_browser_are_bounded_and_the_newest_stay() -> None:
     """136 visits without a sign-in made cookies that the server refused (431)."""
     world, jar = World(), dict[str, str]()

@@ -11,6 +11,7 @@ from carrel.hub.schemas import SessionIn
 from carrel.hub.secrets.cipher import Cipher
 
 from ...doubles import STUDENT1, TEACHER, no_time
+from ...requests.samples import job
 from ..fakes import API, PREFIX
 from ..page_checks import check_page
 from ..site import Site, site
@@ -102,3 +103,20 @@ def _granted(site: Site, request_id: str) -> str:
     lease = site.context.store.request(request_id).lease
     assert lease is not None
     return lease.id
+
+
+def test_forms_from_another_owner_name_the_secrets_that_are_not_copied(site: Site) -> None:
+    site.api(STUDENT1).put(f"{API}/secrets/HF_TOKEN", json={"value": VALUE})
+    body = job(devices=0, secrets=["HF_TOKEN:env"]).model_dump(mode="json", exclude_unset=True)
+    made = site.api(STUDENT1).post(f"{API}/requests", json=body).json()["id"]
+    again = f"{PREFIX}submit?again={made}"
+    said = f"{made} of student1 used secrets of its owner, which are not copied: HF_TOKEN"
+    assert said in site.page(TEACHER).get(again).text
+    assert "not copied" not in site.page(STUDENT1).get(again).text
+    kept = {"kind": "notebook", "source": f"again:{made}", "group": "cs101", "time": "never"}
+    refused = site.page(TEACHER).post(f"{PREFIX}submit", data=kept)
+    assert (refused.status_code, said in refused.text) == (400, True)
+    item = site.api(STUDENT1).post(f"{API}/gallery", json={"request": made, "title": "T"}).json()
+    form = site.page(TEACHER).get(f"{PREFIX}submit?gallery={item['id']}").text
+    assert "It used secrets of its owner, which are not copied: HF_TOKEN" in form
+    check_page(form)

@@ -7,17 +7,29 @@ import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from carrel.hub.interfaces.run_times import Basis, RunTimeForecast
 from carrel.hub.messages import units
+from carrel.hub.proofs.document import ProofDocument, SignedHead
 from carrel.hub.records.calendar import Term
+from carrel.hub.records.identity import Identity
+from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.records.usage import DAY
-from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.records.utilization import UtilizationPoint, UtilizationSeries
+from carrel.hub.scheduling.model.plan import Estimate, Start
 from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import BudgetOut
 from carrel.hub.schemas.calendar import ReservationOut
+from carrel.hub.transitions import lifecycle
+from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.html.plot import Plot, Series
+from carrel.hub.web.pages.usage import UsageChoice, usage_proof
+from carrel.hub.web.security.access import Visitor
 
 from ....contracts.store_kit import device as stored_device
 from ....contracts.store_kit import job, running
@@ -43,6 +55,25 @@ def world() -> World:
     store.submit(replace(job("b", owner="ben"), group="lab"), midnight + 45)
     store.grant([Start(request_id="j-b", devices=("D1",))], now=midnight + 105, lease_seconds=30)
     return made
+
+
+def test_the_proof_is_of_the_period_and_group_of_the_page(world: World) -> None:
+    page = Page(world.browser().get(f"{PREFIX}usage?since=2026-10-01&group=cs101").text)
+    (link,) = [str(each["href"]) for each in page.all("a") if each.get("id") == "proof"]
+    assert link == f"{PREFIX}usage/proof?since=2026-10-01&group=cs101&whose=mine&by=owner"
+    asked: dict[str, object] = {}
+
+    class Proofs:
+        def prove_usage(self, _: Identity, **given: object) -> ProofDocument:
+            asked.update(given)
+            return ProofDocument(head=SignedHead(text="", key="", signature=""), logs=[])
+
+    web = cast("WebContext", SimpleNamespace(proofs=Proofs))
+    visitor = cast("Visitor", SimpleNamespace(identity=Identity(name="ada")))
+    chosen = UsageChoice(since="2026-10-01", until="2026-10-01", group="cs101")
+    usage_proof(web, visitor, chosen)
+    first = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
+    assert asked == {"group": "cs101", "since": first, "until": first + DAY}
 
 
 def test_own_usage_is_shown_by_day_request_and_ledger_entry(world: World) -> None:
@@ -78,6 +109,60 @@ def test_all_sums_of_a_page_are_of_the_same_moment(world: World) -> None:
     )
     assert float(total) > 1
     assert sum(map(float, by_model[0])) == pytest.approx(float(total), abs=0.2)
+
+
+def test_forecasts_are_compared_with_outcomes_for_all_users(world: World) -> None:
+    empty = world.browser().get(f"{PREFIX}forecasts").text
+    check_page(empty)
+    assert "No job with a predicted run time has ended" in empty
+    assert "No request with an expected start has started" in empty
+    store, now = world.service.store, world.service.clock()
+    forecast = RunTimeForecast(seconds=5.0, low=4.0, high=9.0, basis=Basis.OWNER, runs=2)
+    store.put_run_time_forecasts({"j-a.1": forecast, "j-b.1": forecast}, now=now - 5)
+    store.put_wait_forecasts({"j-b": Estimate(at=now, latest=now + 60)}, now=now - 65)
+    store.launch("j-b.1", now=now)
+    for name, state, code in (
+        ("j-b", State.SUCCEEDED, CauseCode.SUCCEEDED),
+        ("j-a", State.CANCELLED, CauseCode.CANCELLED),
+    ):
+        store.apply(name, lifecycle.stop, state, Cause(code=code, message="It ended."), now=now)
+        store.apply_to_lease(f"{name}.1", lifecycle.finish, now=now, charge_until=now)
+    page = world.browser().get(f"{PREFIX}forecasts").text
+    check_page(page)
+    assert "No job with a predicted run time" not in page
+    meters = [str(each["aria-label"]) for each in Page(page).all("meter")]
+    today = datetime.fromtimestamp(now, UTC)
+    week = f"{today - timedelta(days=today.weekday()):%Y-%m-%d}"
+    assert meters == [f"In the interval, week from {week}"] * 2
+    assert not any(name in page for name in ("ben", "j-a", "j-b"))
+    newest = world.program("ada-reads").get(f"{API}/forecasts").json()["weeks"][0]
+    assert newest == {
+        "week": week,
+        "run_times": {"outcomes": 1, "inside": 1.0, "median_error": 0.0, "stopped": 1},
+        "waits": {"outcomes": 1, "inside": 0.0, "median_error": 5 / 60, "stopped": 0},
+    }
+
+
+def test_unused_devices_are_listed_for_the_owner_and_a_running_week_of_a_group_is_refused(
+    world: World,
+) -> None:
+    idle = UtilizationSeries(seconds=60.0, points=(UtilizationPoint(device_percent=1.0),) * 6)
+    store, now = world.service.store, world.service.clock()
+    store.renew({"j-a.1": now + 900}, until=now + 930)
+    store.charge(["j-a.1"], now=now + 900)
+    world.service.clock = lambda: now + 900
+    store.put_utilization({"j-a.1": idle})
+    page = world.browser().get(f"{PREFIX}efficiency").text
+    check_page(page)
+    assert "j-a" in page
+    assert "99%" in page
+    group = world.browser("ben-oauth").get(
+        f"{PREFIX}efficiency?group=cs101&week={datetime.now(UTC):%Y-%m-%d}"
+    )
+    check_page(group.text)
+    assert group.status_code == 400
+    assert "has not ended" in group.text
+    assert "j-a" not in group.text
 
 
 def row(name: str, *device_seconds: float) -> str:
@@ -217,7 +302,8 @@ def test_the_same_by_rest(world: World) -> None:
         assert [row[name] for row in rows] != [""] or by == "term"
     refused = ada.get(f"{API}/usage?by=colour")
     assert refused.status_code == 400
-    assert "'owner', 'user', 'group', 'model', 'day', 'week', 'term' or 'request'" in refused.text
+    for by in ("owner", "owner-model", "term"):
+        assert f"'{by}', " in refused.text or f"'{by}' or" in refused.text
     assert ada.get(f"{API}/history").status_code == 403
     assert ada.get(f"{API}/history?group=cs101").status_code == 404
 

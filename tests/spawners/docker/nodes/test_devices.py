@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -28,7 +29,9 @@ class FarNode:
         return "sha256:1"
 
 
-def test_two_readers_share_a_probe_of_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_readers_share_a_probe_of_another_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A probe removes the container of the one before it, which would then have failed."""
     begun, may_end = threading.Semaphore(0), threading.Event()
 
@@ -38,7 +41,7 @@ def test_two_readers_share_a_probe_of_another_machine(monkeypatch: pytest.Monkey
         return NodeInventory(found=(DetectedDevice(device=FOUND),))
 
     monkeypatch.setattr(device_probe, "devices_on", devices_on)
-    devices = Devices((cast(Node, FarNode()),), "abc123", None)
+    devices = Devices((cast(Node, FarNode()),), "abc123", None, tmp_path)
     with ThreadPoolExecutor(2) as threads:
         listed = threads.submit(devices.inventory)
         assert begun.acquire(timeout=30)

@@ -6,6 +6,7 @@ import pytest
 
 from carrel.hub.attempts.output_limits import GIB, MIB
 from carrel.spawners.runner.attempt.memory import KillCounter
+from carrel.spawners.runner.attempt.memory_errors import MemoryShortage
 from carrel.spawners.runner.attempt.outcome_messages import (
     cell_error,
     command_failed,
@@ -38,26 +39,27 @@ def test_an_error_of_a_cell_has_a_class(name: str, value: str, code: str) -> Non
     assert cell_error("cell 3", name, value, "").code == code
 
 
-def test_a_lack_of_memory_says_what_it_would_have_needed_and_what_to_do() -> None:
-    assert out_of_memory("cell 2", 9 * GIB, 8 * GIB).message == (
-        "Killed for memory in cell 2: its processes used 9 GiB of at most 8 GiB. It is not "
-        "retried: submit it again with a memory limit of 14 GiB or more."
+def test_a_lack_of_memory_says_what_was_used_and_leaves_the_need_to_the_service() -> None:
+    killed = out_of_memory("cell 2", 9 * GIB, 8 * GIB)
+    assert killed.message == (
+        "Killed for memory in cell 2: its processes used 9 GiB of at most 8 GiB. It is not retried."
     )
+    assert killed.memory == MemoryShortage(used=9 * GIB, limit=8 * GIB)
     of_command = out_of_memory("", 410 * MIB, 400 * MIB).message
     assert of_command.startswith("Killed for memory: its processes used 410 MiB of at most")
-    assert "a memory limit of 615 MiB or more" in of_command
-    said = cell_error("cell 1", "_ArrayMemoryError", "Unable to allocate 74.5 GiB", "").message
-    assert said.startswith("error in cell 1: _ArrayMemoryError: Unable to allocate 74.5 GiB.")
-    assert said.endswith("submit it again with a higher memory limit.")
-    device = cell_error("cell 1", "OutOfMemoryError", "CUDA out of memory", "").message
-    assert device.endswith("for a model with more.")
+    raised = cell_error("cell 1", "_ArrayMemoryError", "Unable to allocate 74.5 GiB", "")
+    assert raised.message == (
+        "error in cell 1: _ArrayMemoryError: Unable to allocate 74.5 GiB. It is not retried."
+    )
+    assert raised.memory == MemoryShortage(wanted=149 * GIB // 2)
+    assert cell_error("cell 1", "ValueError", "no", "").memory is None
 
 
 @pytest.mark.parametrize(
     ("files", "said"),
     [
         ({"memory.peak": 900 * MIB, "memory.max": GIB}, "used up to 900 MiB of its limit of 1 GiB"),
-        ({"memory.peak": 900 * MIB, "memory.max": "max"}, "used up to 900 MiB; it needs more"),
+        ({"memory.peak": 900 * MIB, "memory.max": "max"}, "used up to 900 MiB."),
         ({}, "ran out."),
     ],
 )

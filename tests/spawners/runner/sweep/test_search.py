@@ -69,8 +69,8 @@ def test_bad_trials_are_stopped_early_and_their_slot_goes_on(desk: Desk) -> None
     cell = (
         "import carrel, os\n"
         "os.mkdir(f'ran-{trial}')\n"
+        "print('begun')\n"
         "for step in range(8): carrel.report('loss', trial, step)\n"
-        "print('reported')\n"
         "if trial > 2: open('never').read()"
     )
     number = "trial = int(os.environ['CARREL_OUTPUT_DIR'].rpartition('-')[2])"
@@ -82,7 +82,7 @@ def test_bad_trials_are_stopped_early_and_their_slot_goes_on(desk: Desk) -> None
     third = records(order)[2]
     assert (third.message, third.reported) == ("It was stopped early, at step 7.", {"loss": 3})
     assert third.steps == 8
-    assert printed(read(order.folder / "files" / notebook_name(3))) == "reported\n"
+    assert printed(read(order.folder / "files" / notebook_name(3))) == "begun\n"
     assert desk.service.ended["message"] == "Ran 5 trials; 3 of them stopped early."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -18,7 +19,10 @@ import pytest
 from carrel.hub.attempts.trials import hand_over_trials, notebook_name, read_trials, stop_trial
 from carrel.hub.interfaces.backend import LaunchOrder
 from carrel.hub.records.requests import SweepOrder
+from carrel.hub.sweeps.explanation import UNFORKED_MODULES
 from carrel.hub.sweeps.space_syntax import space_from_json
+from carrel.spawners.runner.kernels import branch_side
+from carrel.spawners.runner.sweep.attempt import allow_descriptors
 
 from ....docker_engine import unmount
 from ....fake_service import eventually
@@ -167,6 +171,21 @@ def test_a_kernel_with_a_module_that_no_fork_survives_is_not_forked(desk: Desk) 
     assert wait_for_end(desk, order, desk.backend.start(order)) == 0
     assert [printed(trial(order, n)) for n in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
     assert log(order).count("the threads of polars would end in a fork") == 1
+
+
+def test_the_explanation_names_the_modules_that_the_kernel_refuses() -> None:
+    assert branch_side.NOT_FORKED == UNFORKED_MODULES
+
+
+def test_the_runner_may_open_files_for_all_trials_that_run() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+        for wanted in (700, 600):
+            allow_descriptors(wanted)
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (700, before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_a_shared_cell_that_ends_the_notebook_ends_it_for_all_its_trials(desk: Desk) -> None:

@@ -14,6 +14,8 @@ from carrel.courses.gradebook import reader
 from carrel.courses.manual_grading.service import blind_numbers
 from carrel.courses.model.records import CourseRole, Member
 from carrel.hub.records.audit import AuditAction, ChangeFilter
+from carrel.hub.store import SqlStore
+from carrel.hub.transparency.log_store import SqlLogStore
 from carrel.hub.web import TokenHolder
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
@@ -100,6 +102,9 @@ def test_a_class_is_graded_cell_by_cell(graded: Site, tmp_path: Path) -> None:
     assert [(each["score"], each["provisional"]) for each in grades] == [(4.5, 0), (2, 0), (5, 0)]
     authors = graded.context.store.changes(ChangeFilter(action=AuditAction.POINTS_SET))
     assert {(each.who, each.target) for each in authors} == {("teacher", "cs101/ps1")}
+    assert isinstance(graded.context.store, SqlStore)
+    entered = SqlLogStore(graded.context.store.transactions).enter_lines(SUBMITTED_AT)
+    assert entered == len(CLASS) * len(("submission", "verdict", "points"))
 
 
 def test_bad_input_gets_one_sentence_and_is_kept_in_the_form(graded: Site, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from carrel.hub.provenance.official_check import verify_check
 from carrel.hub.schemas.coursework.official_checks import (
     OFFICIAL_RESULT,
     OfficialCellOut,
@@ -45,6 +46,11 @@ def test_a_teacher_allows_checks_and_a_student_runs_one(course: Site) -> None:
     assert "All tests pass, hidden ones included: 2 of 2 points." in live
     assert "test-answer" not in live
     assert "Left today: 0 of 1." in live
+    receipt = f"{MINE}/official-check/{check['id']}/receipt"
+    assert f'href="{receipt}"' in live
+    saved = course.page(STUDENT1).get(receipt)
+    assert verify_check(saved.content, course.context.signing_key.public).points == 2.0
+    assert course.page(TEACHER).get(receipt).status_code == 404
     again = send(course, f"{MINE}/official-check", STUDENT1, files=notebook)
     assert "You have used your 1 official check of today." in shown(again, 409)
     teacher = shown(course.page(TEACHER).get(f"{RELEASE}?assignment=ps1"))

@@ -40,3 +40,26 @@ def test_a_teacher_rehearses_and_reads_what_breaks(course: Site) -> None:
     assert (shown_one["ended"], shown_one["works"]) == (True, False)
     again = send(course, PAGE, image="base", assignment="ps1")
     assert "not in images" in shown(again, 400)
+
+
+def test_a_teacher_rehearses_at_set_times(course: Site) -> None:
+    wrong = send(course, PAGE, every="cron", cron="at night", zone="UTC")
+    assert "is not a cron expression" in shown(wrong, status=400)
+    made = send(course, PAGE, every="day", cron_at="03:00", zone="Europe/Berlin", assignment="ps1")
+    assert made.headers["location"] == f"{PAGE}#schedules-title"
+    page = shown(course.page(TEACHER).get(PAGE))
+    assert 'list="zones" data-zone' in page
+    assert "Rehearsal of ps1 of cs101" in page
+    assert "every day at 03:00" in page
+    (found,) = course.api(TEACHER).get(f"{COURSE}/rehearsals/schedules").json()["schedules"]
+    assert (found["cron"], found["zone"]) == ("0 3 * * *", "Europe/Berlin")
+    own = shown(course.page(TEACHER).get(f"{PREFIX}schedules"))
+    assert "course/cs101/rehearsal" in own
+    assert 'value="run"' not in own
+    send(course, f"{PAGE}/schedules", id=found["id"], do="pause")
+    assert ">Resume<" in shown(course.page(TEACHER).get(PAGE))
+    send(course, f"{PAGE}/schedules", id=found["id"], do="resume")
+    assert ">Pause<" in shown(course.page(TEACHER).get(PAGE))
+    assert send(course, f"{PAGE}/schedules", id=found["id"], do="x").status_code == 400
+    send(course, f"{PAGE}/schedules", id=found["id"], do="remove")
+    assert course.api(TEACHER).get(f"{COURSE}/rehearsals/schedules").json()["schedules"] == []

@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from carrel.hub.errors import TooLarge
 from carrel.hub.schemas import (
     EventOut,
     PipelineJobOut,
@@ -18,6 +19,7 @@ from carrel.hub.schemas import (
     PipelineOut,
     UtilizationSeriesOut,
 )
+from carrel.hub.schemas.programs.bodies import RunTimeOut
 from carrel.hub.web.forms.job import JobForm
 from carrel.hub.web.html.cell_output import content, settle, shown
 from carrel.hub.web.pages.jobs.timeline import JobTimeline
@@ -279,6 +281,31 @@ def test_a_selected_notebook_adds_a_typed_field_per_parameter(world: World) -> N
     html = world.own_page().post(f"{PREFIX}submit/inspect", files=chosen()).text
     for expected in ("parameter-lr", "learning rate", "whole number", "yes or no", "2 * 3"):
         assert expected in html, expected
+
+
+def test_the_form_shows_the_predicted_run_time_of_the_notebook(world: World) -> None:
+    assert "Run time:" not in world.own_page().post(f"{PREFIX}submit/inspect", files=chosen()).text
+    world.service.predicted = RunTimeOut(
+        seconds=60, low=50, high=70, suggested_seconds=120, sentence="About 1 min."
+    )
+    fields = {"group": "cs101", "time": "30m", "devices": "0"}
+    html = world.own_page().post(f"{PREFIX}submit/inspect", data=fields, files=chosen()).text
+    assert "Run time: About 1 min. Suggested time limit: 2 min." in html
+
+
+def test_the_form_submits_a_probe_instead_of_the_job(world: World) -> None:
+    fields = {"group": "cs101", "time": "30m", "devices": "1", "parameter-lr": "0.5",
+              "key": "k1", "advise": "yes"}  # fmt: skip  # grouped
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 303, answer.text
+    body = world.service.calls[-1][2]
+    assert body.notebook.name == "advice-train.ipynb"  # type: ignore[attr-defined]
+    assert (body.devices, body.seconds) == (1, 120)  # type: ignore[attr-defined]
+    assert body.idempotency_key == "k1-advice"  # type: ignore[attr-defined]
+    assert "{'lr': 0.5}" in body.notebook.content  # type: ignore[attr-defined]
+    command = fields | {"kind": "command", "command": "true"}
+    refused = world.own_page().post(f"{PREFIX}submit", data=command)
+    assert "Advice is for a job with a notebook" in refused.text
 
 
 def test_a_script_with_cells_is_submitted_as_a_notebook(world: World) -> None:
@@ -544,3 +571,15 @@ def test_where_output_is_cut_the_page_links_to_the_log_that_has_what_was_printed
     address = f"{PREFIX}api/v1/requests/j-aaaaaaaa/log"
     sentence = f'What cells printed is in the <a href="{address}">log</a>.'
     assert f"<li>Cut: output (500 bytes). {sentence}</li>" in page
+
+
+def test_the_panel_of_a_sweep_says_why_its_notebook_cannot_be_analysed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TooLarge("The notebook could not be analysed.", accepted="Analyse it elsewhere.")
+
+    monkeypatch.setattr(type(world.service), "sharing", refuse, raising=False)
+    answer = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa/sharing")
+    assert answer.status_code == 200, "the script shows no other answer"
+    assert "could not be analysed. Analyse it elsewhere." in text_of(answer.text)

@@ -8,7 +8,15 @@ import pytest
 
 from carrel.hub.results.curve import curve
 from carrel.hub.schemas import FileOut, FilesOut
-from carrel.hub.schemas.sweeps import ReportOut, ReportsOut, SweepOut, TrialOut, TrialsOut
+from carrel.hub.schemas.sweeps import (
+    AcceleratedFunctionOut,
+    CompilationObstacleOut,
+    ReportOut,
+    ReportsOut,
+    SweepOut,
+    TrialOut,
+    TrialsOut,
+)
 
 from ...fakes import NOW, PREFIX, World, device, job, lease
 from ...page_checks import check_page, text_of
@@ -35,6 +43,26 @@ def test_reported_values_are_drawn_with_a_text_for_those_who_cannot_see(world: W
     assert 'd="M0.00 0.00h.01M1000.00 100.00h.01"' in page
     assert "&lt;b&gt;acc" in page
     assert "last not a number" in page
+
+
+def test_accelerated_functions_are_shown_with_the_lines_that_prevent_it(world: World) -> None:
+    world.service.put(job(lease=lease(device()), **RUNNING))
+    line = CompilationObstacleOut(
+        place="Cell In[3], line 5",
+        source="if x.sum() < 0:",
+        reason="breaks the graph",
+        rewrite="Use torch.where.",
+    )
+    function = AcceleratedFunctionOut(
+        function="<b>step", place="Cell In[3], line 1", outcome="Executed plainly.",
+        obstacles=[line],
+    )  # fmt: skip
+    reported = ReportsOut(reports=[], compilations=[function])
+    world.service.reported["j-aaaaaaaa"] = reported
+    page = world.browser().get(PAGE).text
+    check_page(page)
+    assert "&lt;b&gt;step" in page
+    assert "if x.sum() &lt; 0:</code>: breaks the graph. Use torch.where." in page
 
 
 def test_values_whose_distance_is_infinite_are_drawn() -> None:

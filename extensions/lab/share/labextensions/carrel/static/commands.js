@@ -7,6 +7,7 @@ import { submitInDialog } from "./submit_dialog.js";
 export const COMMANDS = {
   submit: "carrel:submit-notebook",
   check: "carrel:check",
+  official: "carrel:official-check",
   handIn: "carrel:hand-in",
   fetch: "carrel:fetch-assignment",
   output: "carrel:open-job-output",
@@ -19,7 +20,7 @@ export const COMMANDS = {
 
 // Show anew what commands of the current notebook are of use; buttons in toolbars listen to each id.
 export const notebookChanged = (commands) => {
-  for (const id of [COMMANDS.submit, COMMANDS.check, COMMANDS.handIn]) commands.notifyCommandChanged(id);
+  for (const id of [COMMANDS.submit, COMMANDS.check, COMMANDS.official, COMMANDS.handIn]) commands.notifyCommandChanged(id);
 };
 
 export const addCommands = (libraries, { site, desk, coursework }, services) => {
@@ -161,6 +162,20 @@ export const addCommands = (libraries, { site, desk, coursework }, services) => 
     {
       label: (args) => (args.toolbar ? "Check" : "Check Assignment"),
       caption: "Run the visible tests on your saved work, as grading does",
+      isEnabled: ofAssignment,
+      isVisible,
+    },
+  );
+  add(
+    COMMANDS.official,
+    (args) =>
+      onAssignment(args, async (path) => {
+        openPanel();
+        await coursework.checkOfficially(path);
+      }),
+    {
+      label: "Official Check of Assignment…",
+      caption: "Run all tests on your saved work, hidden ones included, as often on one day as your teacher allows",
       isEnabled: ofAssignment,
       isVisible,
     },

@@ -68,6 +68,37 @@ export class Coursework {
     void this.tellResult(started);
   }
 
+  // Run the hidden tests, too, after a question: the runs of a day are limited.
+  async checkOfficially(path) {
+    const { Dialog, showDialog } = this.apputils;
+    const { course, assignment } = await this.site.read("assignment-of", { path });
+    if (!assignment) throw new Error("Open a notebook of an assignment that you have fetched, then try again.");
+    const { per_day: most, left } = await this.site.read("official-checks", { course, assignment });
+    if (most && left) {
+      const answer = await showDialog({
+        title: `Official check of ${assignment}?`,
+        body: `All tests run on your saved work, hidden ones included. You get a verdict and the points; nothing is handed in. Left today: ${left} of ${most}.`,
+        buttons: [Dialog.cancelButton(), Dialog.okButton({ label: "Official check" })],
+      });
+      if (!answer.button.accept) return;
+    }
+    if (!(await this.save(path))) return;
+    const started = await this.site.act("official-check", { path });
+    this.desk.refresh();
+    void this.tellOfficial(started);
+  }
+
+  async tellOfficial(started) {
+    const check = await this.desk.followOfficial(started);
+    if (!check) return;
+    const type = check.outcome === "passed" ? "success" : "warning";
+    this.apputils.Notification.emit(`Official check of ${check.assignment}: ${check.sentence}`, type, {
+      autoClose: false,
+      actions: [opens("Receipt", this.page(check.course, check.assignment))],
+    });
+    this.desk.refresh();
+  }
+
   async tellResult(started) {
     const check = await this.desk.followCheck(started);
     if (!check) return;

@@ -22,6 +22,7 @@ export class DeskState {
     this.problems = {};
     // The newest check of each assignment that was checked or shown here.
     this.checks = new Map();
+    this.officials = new Map();
     this.isShown = () => false;
     this.skew = 0;
     const poll = (name, factory, interval, standby) =>
@@ -116,25 +117,35 @@ export class DeskState {
 
   // Follow a check until it has ended; returns it, or null if it is followed already or a newer
   // one was started.
-  async followCheck(check) {
-    const { course, assignment, request } = check;
+  followCheck(check) {
+    const newest = async (assignment) => (await this.site.read("last-check", assignment)).check;
+    return this.follow(this.checks, check, (each) => each.request, newest);
+  }
+
+  followOfficial(check) {
+    const newest = async (assignment) => (await this.site.read("official-checks", assignment)).checks[0];
+    return this.follow(this.officials, check, (each) => each.id, newest);
+  }
+
+  async follow(known, started, idOf, newest) {
+    const { course, assignment } = started;
     const key = keyOf(course, assignment);
-    const before = this.checks.get(key);
+    const id = idOf(started);
+    const before = known.get(key);
     const set = (now) => {
-      this.checks.set(key, now);
+      known.set(key, now);
       this.changed.emit();
     };
-    set(check);
-    if (before && before.request === request && !before.ended) return null;
-    while (!this.checks.get(key).ended) {
+    set(started);
+    if (before && idOf(before) === id && !before.ended) return null;
+    while (!known.get(key).ended) {
       await new Promise((done) => setTimeout(done, CHECK_MS));
       if (document.hidden) continue;
       // The server may be away for a moment.
-      const said = await this.site.read("last-check", { course, assignment }).catch(() => ({}));
-      const isOurs = this.checks.get(key).request === request;
-      if (!isOurs || (said.check && said.check.request !== request)) return null;
-      if (said.check) set(said.check);
+      const now = await newest({ course, assignment }).catch(() => null);
+      if (idOf(known.get(key)) !== id || (now && idOf(now) !== id)) return null;
+      if (now) set(now);
     }
-    return this.checks.get(key);
+    return known.get(key);
   }
 }

@@ -96,6 +96,27 @@ export const panelContent = (libraries, { site, desk, coursework }, { app, track
     );
   };
 
+  const officialResult = (check) =>
+    h(
+      "details",
+      { className: "carrel-check", open: true, key: "official" },
+      h("summary", { "aria-live": "polite" }, `Official check: ${check.sentence}`),
+      check.cells.length > 0 &&
+        h(
+          "ul",
+          null,
+          check.cells.map((cell) =>
+            h("li", { key: `${cell.notebook}/${cell.cell}` }, h("strong", null, `${cell.cell}: ${cell.passed ? "passed" : "not passed"}`)),
+          ),
+        ),
+    );
+
+  // The button with the number of runs left, where the teacher allows official checks.
+  const officialButton = ({ official, folder }, which) =>
+    official &&
+    official.per_day > 0 &&
+    button(`Official check (${official.left} left today)`, COMMANDS.official, { path: folder }, which, official.left === 0);
+
   const due = (each) => {
     if (each.due === null) return "";
     const date = new Date(each.due * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
@@ -107,6 +128,7 @@ export const panelContent = (libraries, { site, desk, coursework }, { app, track
     const { course, name, folder } = each;
     const which = `${name} of ${course}`;
     const check = desk.checks.get(keyOf(course, name));
+    const official = desk.officials.get(keyOf(course, name)) || (each.official && each.official.checks[0]);
     return h(
       "li",
       { key: keyOf(course, name) },
@@ -119,9 +141,11 @@ export const panelContent = (libraries, { site, desk, coursework }, { app, track
         (!folder || each.newer) &&
           button(folder ? "Fetch the newer version" : "Fetch", COMMANDS.fetch, { course, assignment: name }, which),
         folder && button("Check", COMMANDS.check, { path: folder }, which),
+        folder && officialButton(each, which),
         folder && button("Hand in", COMMANDS.handIn, { path: folder }, which),
       ),
       check && result(check),
+      official && officialResult(official),
     );
   };
 

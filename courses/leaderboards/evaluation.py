@@ -1,0 +1,286 @@
+"""Have the submissions of a leaderboard evaluated, by one request at a time.
+
+Each request starts PyTorch, and 300 starts on the last evening would take hours. While a request of
+a leaderboard is live, no other one is created: while it is queued, submissions are added to its
+order; later they wait without a request, and one next request evaluates all of them when it has
+ended. A submission that a fault ended is evaluated once more.
+
+What a request evaluates is stored in three steps: its order, its id with the submissions, and the
+request. A submission whose request does not exist waits for the next one. So the service may end
+between any two steps; `reconcile`, called every few seconds, goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pydantic import ValidationError
+
+from ...hub.admission.policy import admit
+from ...hub.admission.request_factory import grading_request, new_id
+from ...hub.errors import CarrelError, Conflict, NotFound, Refused
+from ...hub.messages.wait_reasons import progress_sentence
+from ...hub.records.requests import RequestRecord
+from ...hub.scheduling.model.snapshot import PriorityClass
+from ...hub.scheduling.model.states import TERMINAL, State
+from ...hub.schemas.coursework.leaderboards import (
+    LEADERBOARD_RESULT,
+    EntryScoreOut,
+    LeaderboardOrderOut,
+    LeaderboardResultOut,
+    WeightsRefOut,
+)
+from ..files.transfer import ref_out
+from ..model.leaderboards import EntryOutcome, Leaderboard, LeaderboardEntry, LeaderboardStore
+from ..roster.access import CourseAccess
+
+WORKER: Final = ("python", "-P", "-m", "carrel.courses.leaderboards.worker")
+ONE_BY_ONE: Final = threading.RLock()
+"""Held while submissions are added, or those that wait are changed."""
+_START, _RETRIES = 120, 3
+_FAULT: Final = "It was not evaluated, by a fault of the system."
+_COSTS_NOTHING: Final = (
+    "It costs no submission: submit it again, or tell your teacher if it was due meanwhile."
+)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsEvaluation:
+    """Creates the requests of leaderboards, and reads their verdicts."""
+
+    access: CourseAccess
+
+    def entries(
+        self, course: str, name: str, person: str | None = None
+    ) -> Sequence[LeaderboardEntry]:
+        """The submissions, newest first, with their verdicts, which are stored when first read."""
+        found = self._store.entries(course, name, person)
+        if not self._settled(found):
+            return found
+        with ONE_BY_ONE:
+            self._store.change_waiting(self._settled(self._store.entries(course, name, person)))
+        return self._store.entries(course, name, person)
+
+    def check(self, board: Leaderboard) -> None:
+        """Raise the CarrelError for which no request of the leaderboard can be created now."""
+        self._terms(board)
+
+    def advance(self, course: str, name: str) -> None:
+        """Have those that wait evaluated, unless a request of the leaderboard runs. Safe to repeat.
+
+        Where no request is possible any more, the submissions end as faults, with the reason.
+        """
+        with ONE_BY_ONE:
+            board = self._store.rule(course, name)
+            waiting = [
+                each
+                for each in reversed(self.entries(course, name))
+                if each.outcome is EntryOutcome.WAITING
+            ]
+            if board is None or not waiting:
+                return
+            try:
+                self._advance(board, waiting)
+            except (Refused, Conflict, NotFound) as error:
+                sentence = f"{error.message} {_COSTS_NOTHING}"
+                self._store.change_waiting(
+                    [
+                        replace(each, outcome=EntryOutcome.FAULT, sentence=sentence)
+                        for each in waiting
+                        if self._record(each.request) is None
+                    ]
+                )
+                self.access.context.notifier.notify()
+            except CarrelError as error:
+                log.warning("the leaderboard of %s in %s waits: %s", name, course, error)
+
+    def reconcile(self) -> None:
+        """Advance all leaderboards with submissions that wait."""
+        for course, name in self._store.waiting():
+            self.advance(course, name)
+
+    def wait(self, entry: LeaderboardEntry) -> str:
+        """Why a submission waits, for its student."""
+        record = self._record(entry.request)
+        if record is None:
+            return "Waiting: one evaluation of a leaderboard runs at a time."
+        return progress_sentence(record.state, self.access.context.plan_cache.wait_of(record.id))
+
+    # -- requests -------------------------------------------------------------------------
+
+    def _advance(self, board: Leaderboard, waiting: Sequence[LeaderboardEntry]) -> None:
+        records = {each.request: self._record(each.request) for each in waiting}
+        live = next((record for record in records.values() if record is not None), None)
+        new = [each for each in waiting if records[each.request] is None]
+        if not new:
+            return
+        if live is not None:
+            if live.state is State.QUEUED:
+                self._add(board, live, waiting, new)
+            return
+        terms, request = self._terms(board), new_id("g")
+        self._put_order(board, terms, request, new)
+        self._store.change_waiting([replace(each, request=request) for each in new])
+        context = self.access.context
+        context.store.submit(
+            grading_request(
+                request_id=request,
+                owner=terms.owner,
+                group=board.course,
+                devices=terms.devices,
+                seconds=terms.seconds,
+                idempotency_key=f"leaderboard {request}",
+                priority=PriorityClass.OPPORTUNISTIC,
+                command=WORKER,
+                retries=_RETRIES,
+                labels={
+                    "course": board.course,
+                    "assignment": board.assignment,
+                    "leaderboard": "yes",
+                },
+            ),
+            context.clock(),
+        )
+        context.notifier.notify()
+
+    def _add(
+        self,
+        board: Leaderboard,
+        queued: RequestRecord,
+        waiting: Sequence[LeaderboardEntry],
+        new: Sequence[LeaderboardEntry],
+    ) -> None:
+        """Add submissions to the order of a queued request."""
+        self._put_order(board, self._terms(board), queued.id, waiting)
+        record = self._record(queued.id)
+        # If it has started meanwhile, it may have read the order before.
+        if record is not None and record.state is State.QUEUED:
+            self._store.change_waiting([replace(each, request=queued.id) for each in new])
+
+    def _put_order(
+        self,
+        board: Leaderboard,
+        terms: _Terms,
+        request: str,
+        batch: Sequence[LeaderboardEntry],
+    ) -> None:
+        order = LeaderboardOrderOut(
+            course=board.course,
+            assignment=board.assignment,
+            image=terms.image,
+            files=[ref_out(file) for file in board.files.files],
+            metric=board.metric,
+            public_percent=board.public_percent,
+            seed=int(board.seed[:12], 16),
+            seconds=terms.sandbox_seconds,
+            entries=[WeightsRefOut(entry=e.id, sha256=e.sha256, size=e.size) for e in batch],
+        )
+        self.access.context.files.put_input(request, order.model_dump_json().encode())
+
+    def _terms(self, board: Leaderboard) -> _Terms:
+        """What a request would have. Raises CarrelError."""
+        access, course = self.access, board.course
+        assignment = access.store.assignment(course, board.assignment)
+        seconds = int(min(_START + assignment.seconds, access.max_seconds(course)))
+        admit(access.context.store, group=course, devices=assignment.devices, seconds=seconds)
+        return _Terms(
+            owner=access.request_owner(course, board.by),
+            devices=assignment.devices,
+            seconds=seconds,
+            sandbox_seconds=assignment.seconds,
+            image=access.image_of(access.store.course(course)),
+        )
+
+    # -- verdicts -------------------------------------------------------------------------
+
+    def _settled(self, entries: Sequence[LeaderboardEntry]) -> list[LeaderboardEntry]:
+        """The submissions whose request has ended, as they go on."""
+        results: dict[str, _Evaluated | None] = {}
+        settled = []
+        for each in entries:
+            if each.outcome is not EntryOutcome.WAITING:
+                continue
+            if each.request not in results:
+                results[each.request] = self._evaluated(each.request)
+            result = results[each.request]
+            if result is not None:
+                settled.append(_after(each, result))
+        return settled
+
+    def _evaluated(self, request: str) -> _Evaluated | None:
+        """What a request has evaluated; None while it has not ended, or does not exist."""
+        record = self._record(request)
+        if record is None or record.state not in TERMINAL:
+            return None
+        nothing = _Evaluated(again=record.state is not State.CANCELLED)
+        files = self.access.context.files
+        if record.lease is None or not files.keeps(record.id):
+            return nothing
+        folder = files.attempt_folder(record.id, record.lease.epoch)
+        try:
+            read = LeaderboardResultOut.model_validate_json(
+                (folder / LEADERBOARD_RESULT).read_bytes()
+            )
+        except (OSError, ValidationError):
+            return nothing
+        return _Evaluated(scores={each.entry: each for each in read.scores}, again=not read.failure)
+
+    def _record(self, request: str) -> RequestRecord | None:
+        if request:
+            with suppress(NotFound):
+                return self.access.context.store.request(request)
+        return None
+
+    @property
+    def _store(self) -> LeaderboardStore:
+        return self.access.store.leaderboards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Terms:
+    """Who owns a request, and what it needs."""
+
+    owner: str
+    devices: int
+    seconds: int
+    sandbox_seconds: int
+    image: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evaluated:
+    """The scores of an ended request by submission.
+
+    ``again``: another evaluation may do better: neither the teacher's files failed, nor was it
+    cancelled.
+    """
+
+    scores: Mapping[str, EntryScoreOut] = field(default_factory=dict)
+    again: bool
+
+
+def _after(entry: LeaderboardEntry, evaluated: _Evaluated) -> LeaderboardEntry:
+    """A submission after its evaluation: with a verdict, or to be evaluated once more."""
+    found = evaluated.scores.get(entry.id)
+    if found is None or found.fault:
+        why = (found.problem if found else "") or _FAULT
+        if evaluated.again and not entry.sentence:
+            return replace(entry, request="", sentence=f"{why} It is evaluated once more.")
+        twice = " It was evaluated twice." if entry.sentence else ""
+        sentence = f"{why}{twice} {_COSTS_NOTHING}"
+        return replace(entry, outcome=EntryOutcome.FAULT, sentence=sentence)
+    if found.problem or found.public is None:
+        return replace(entry, outcome=EntryOutcome.REFUSED, sentence=found.problem)
+    return replace(
+        entry,
+        outcome=EntryOutcome.SCORED,
+        sentence=f"Scored: {found.public:g} on the public part.",
+        public=found.public,
+        private=found.private,
+    )

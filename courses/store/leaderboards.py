@@ -1,0 +1,87 @@
+"""The store of leaderboards in SQL; each method is one transaction on the service's database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from ...hub.records.audit import AuditEntry
+from ...hub.store.sql.marks_and_audit import record_change
+from ...hub.store.sql.tables.courses import assignments, leaderboard_entries, leaderboards
+from ...hub.store.sql.transactions import Transactions
+from ...hub.store.sql.upserts import put_row
+from ..model.leaderboards import EntryOutcome, Leaderboard, LeaderboardEntry
+from . import rows
+from .not_found import no_assignment
+
+
+class SqlLeaderboardStore:
+    """A ``LeaderboardStore`` on ``SqlStore.transactions``; usable from any thread."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._read = transactions.read
+        self._write = transactions.write
+
+    def rule(self, course: str, assignment: str) -> Leaderboard | None:
+        table = leaderboards.c
+        query = select(leaderboards).where(table.course == course, table.assignment == assignment)
+        found = self._read(lambda c: c.execute(query).first())
+        if found is None:
+            return None
+        return Leaderboard(**{**found._mapping, "files": rows.folder(found.files)})
+
+    def put_rule(self, rule: Leaderboard, *, change: AuditEntry | None = None) -> None:
+        def work(connection: Connection) -> None:
+            known = (assignments.c.course == rule.course, assignments.c.name == rule.assignment)
+            if connection.scalar(select(func.count()).where(*known)) == 0:
+                raise no_assignment(rule.course, rule.assignment)
+            values = asdict(rule) | {"files": rows.folder_data(rule.files)}
+            put_row(connection, leaderboards, values, "course", "assignment")
+            record_change(connection, change)
+
+        self._write(work)
+
+    def entries(
+        self, course: str, assignment: str, person: str | None = None
+    ) -> Sequence[LeaderboardEntry]:
+        table = leaderboard_entries.c
+        which = [table.course == course, table.assignment == assignment]
+        if person is not None:
+            which.append(table.person == person)
+        query = select(leaderboard_entries).where(*which)
+        query = query.order_by(table.sent_at.desc(), table.id.desc())
+        return [_entry(row) for row in self._read(lambda c: c.execute(query).all())]
+
+    def add(self, entry: LeaderboardEntry) -> None:
+        self._write(lambda c: c.execute(insert(leaderboard_entries).values(_values(entry))))
+
+    def waiting(self) -> Sequence[tuple[str, str]]:
+        table = leaderboard_entries.c
+        query = select(table.course, table.assignment).distinct()
+        query = query.where(table.outcome == str(EntryOutcome.WAITING))
+        query = query.order_by(table.course, table.assignment)
+        return [
+            (row.course, row.assignment) for row in self._read(lambda c: c.execute(query).all())
+        ]
+
+    def change_waiting(self, entries: Sequence[LeaderboardEntry]) -> None:
+        table = leaderboard_entries.c
+
+        def work(connection: Connection) -> None:
+            for entry in entries:
+                waiting = table.id == entry.id, table.outcome == str(EntryOutcome.WAITING)
+                change = update(leaderboard_entries).where(*waiting).values(_values(entry))
+                connection.execute(change)
+
+        self._write(work)
+
+
+def _values(entry: LeaderboardEntry) -> dict[str, object]:
+    return asdict(entry) | {"outcome": str(entry.outcome)}
+
+
+def _entry(row: Row[Any]) -> LeaderboardEntry:
+    return LeaderboardEntry(**{**row._mapping, "outcome": EntryOutcome(row.outcome)})

@@ -1,0 +1,317 @@
+"""``carrel.advise(step, make_batch)``: the fastest and the largest batch of a training step.
+
+It runs the step with a few settings, in this process, and says what it has measured. The search and
+the sentences are in ``hub.insight.probes``; here steps run, and time and memory are measured.
+"""
+
+from __future__ import annotations
+
+import html
+import inspect
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, Final
+
+from ...hub.errors import InvalidInput
+from ...hub.insight.probes.advice import ProbeAdvice, ProbeGoal, advise_on, memory_for, setting_text
+from ...hub.insight.probes.search import ProbePurpose, next_candidate
+from ...hub.insight.probes.settings import (
+    DIMENSIONS,
+    ProbeMeasurement,
+    ProbeSetting,
+    ProbeSpace,
+)
+from ...hub.messages import units
+from ..runtime.progress import progress
+from . import thread_count
+from .memory_meter import MemoryMeter, cuda
+from .step_clock import StepTimeout, seconds_of_step, time_limit
+
+LONGEST: Final = 120.0
+"""Seconds of a probe at most, unless ``budget`` says otherwise."""
+SHARE: Final = 0.05
+"""Of a run of known length, a probe takes at most this part."""
+_PARAMETERS: Final = {name: name for name in DIMENSIONS} | {"compiled": "compile"}
+_MOST_FILES: Final = 10_000
+_SHOWN_FILES: Final = 5
+
+
+class Advice:
+    """What ``carrel.advise`` has found; printing it, or a cell's last line, shows the sentences.
+
+    Attributes:
+        found: the plans as values; ``found.fastest.setting.batch``, ``found.largest_batch``.
+        measured: all measurements, in their order.
+    """
+
+    def __init__(self, found: ProbeAdvice, measured: Sequence[ProbeMeasurement]) -> None:
+        self.found = found
+        self.measured = tuple(measured)
+
+    def memory_for(self, batch: int) -> int | None:
+        """Return about how many bytes a batch needs; None if too little was measured."""
+        fastest = self.found.fastest.setting
+        wanted = ProbeSetting(
+            batch=batch,
+            **{name: fastest.choice(name) for name in DIMENSIONS},  # type: ignore[arg-type]
+        )
+        found = memory_for(self.measured, wanted)
+        return None if found is None else found[0]
+
+    def __str__(self) -> str:
+        return "\n".join(self.found.sentences)
+
+    def __repr__(self) -> str:
+        return f"<Advice: {setting_text(self.found.fastest.setting)} is the fastest>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(setting_text(each.setting))}</td>"
+            f"<td>{f'{each.rate:,.4g}' if each.rate else ''}</td>"
+            f"<td>{units.size(each.memory_bytes) if each.memory_bytes else ''}</td></tr>"
+            for each in self.measured
+        )
+        said = "".join(f"<li>{html.escape(each)}</li>" for each in self.found.sentences)
+        return (
+            f"<ul>{said}</ul><table><thead><tr><th style='text-align:left'>Setting</th>"
+            f"<th>Per second</th><th>Peak memory</th></tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def advise(  # one argument for each dimension, all but two optional
+    step: Callable[..., object],
+    make_batch: Callable[..., object],
+    *,
+    batch: int = 32,
+    samples: float = 0,
+    deadline: float = 0,
+    largest: int = 1 << 20,
+    budget: float | None = None,
+    memory: int = 0,
+    threads: Sequence[int] | None = None,
+    precision: Sequence[str] | None = None,
+    devices: Sequence[int] | None = None,
+    workers: Sequence[int] | None = None,
+    compile: Sequence[bool] | None = None,  # as PyTorch calls it
+) -> Advice:
+    """Measure a training step with several batches and other settings, and advise on them.
+
+    The step runs many times and changes your model: create the model again before you train.
+
+    >>> def step(data): ...  # one update of the model
+    >>> print(carrel.advise(step, lambda size: (x[:size], y[:size]), batch=32, samples=60_000))
+
+    Args:
+        step: called with a batch. Of ``precision``, ``compile``, ``devices`` and ``workers``, those
+            are varied which it, or ``make_batch``, has as a parameter; ``threads`` always.
+        make_batch: called with a size, returns a batch of so many samples; its time counts.
+        batch: the size that you use now.
+        samples: how many samples the whole run trains on, for its predicted time; 0 if unknown.
+        deadline: seconds in which the whole run should end; 0 for none.
+        largest: no larger batch is tried or advised, such as the size of your data.
+        budget: seconds of the probe; by default 120, and at most 5 % of the predicted run.
+        memory: bytes that the run may use; by default what this process, or the device, can have.
+        threads, precision, devices, workers, compile: the values to try instead of the usual ones.
+
+    Raises:
+        InvalidInput: an argument is invalid; or the step has failed, or has not ended, with the
+            present batch.
+    """
+    _check(batch, samples, deadline, largest)
+    runner = _StepRunner(
+        step=step,
+        make_batch=make_batch,
+        step_has=_parameters(step),
+        batch_has=_parameters(make_batch),
+        meter=MemoryMeter(),
+    )
+    choices = _choices(
+        runner.step_has | runner.batch_has,
+        {
+            "threads": threads,
+            "precision": precision,
+            "devices": devices,
+            "workers": workers,
+            "compiled": compile,
+        },
+    )
+    varied: dict[str, Any] = {name: values for name, values in choices.items() if len(values) > 1}
+    space = ProbeSpace(
+        start=ProbeSetting(
+            batch=batch, **{name: values[0] for name, values in choices.items() if values}
+        ),
+        largest=largest,
+        memory_limit=memory or runner.meter.limit(),
+        **varied,
+    )
+    goal = ProbeGoal(work=samples, deadline_seconds=deadline)
+    before = _files()
+    measured = _measure(space, runner, goal, budget)
+    return Advice(advise_on(space, measured, goal, list(_notes(before, runner.meter))), measured)
+
+
+def _choices(
+    parameters: set[str], given: Mapping[str, Sequence[Any] | None]
+) -> dict[str, tuple[Any, ...]]:
+    """Return the values to try of each dimension that the functions have, the present one first.
+
+    Raises:
+        InvalidInput: values are given for a dimension that they do not have.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for name in DIMENSIONS:
+        values = given[name]
+        if name == "threads" or _PARAMETERS[name] in parameters:
+            found[name] = _usual(name) if values is None else tuple(values)
+        elif values is not None:
+            raise InvalidInput(
+                f"Neither the step nor make_batch has a parameter {_PARAMETERS[name]}.",
+                accepted=f"def step(data, {_PARAMETERS[name]}=…)",
+            )
+    return found
+
+
+def _check(batch: int, samples: float, deadline: float, largest: int) -> None:
+    if not 1 <= batch <= largest:
+        raise InvalidInput(
+            f"The batch {batch} is not possible.", accepted=f"A whole number from 1 to {largest}."
+        )
+    if samples < 0 or deadline < 0:
+        raise InvalidInput(
+            "The number of samples, or the deadline, is negative.", accepted="0 for unknown."
+        )
+
+
+def _parameters(function: Callable[..., object]) -> set[str]:
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of compiled code
+        return set()
+
+
+def _usual(name: str) -> tuple[Any, ...]:
+    """Return the values of a dimension that are tried by default, the present one first."""
+    device = cuda()
+    if name == "threads":
+        most = thread_count.processors()
+        if not thread_count.can_limit() or device is not None:
+            return ()
+        powers = [1 << power for power in range(most.bit_length()) if 1 << power < most]
+        return (most, *reversed(powers))
+    if name == "precision":
+        return ("float32", "bfloat16") if device is None else ("float32", "bfloat16", "float16")
+    if name == "devices":
+        count = 1 if device is None else device.device_count()
+        return tuple(1 << power for power in range(count.bit_length()))
+    if name == "workers":
+        return tuple(sorted({0, 1, 2, thread_count.processors()}))
+    return (False, True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StepRunner:
+    """Runs the step with a setting, and measures it."""
+
+    step: Callable[..., object]
+    make_batch: Callable[..., object]
+    step_has: set[str]
+    batch_has: set[str]
+    meter: MemoryMeter
+
+    def measure(
+        self, setting: ProbeSetting, purpose: ProbePurpose, seconds: float
+    ) -> ProbeMeasurement:
+        start = time.perf_counter()
+        rate, problem, out_of_memory = 0.0, "", False
+        size = setting.batch or 1
+        self.meter.reset()
+        try:
+            with time_limit(seconds), thread_count.threads(self._threads(setting)):
+                taken = seconds_of_step(
+                    lambda: self._run(setting), warm_up=purpose is ProbePurpose.SPEED
+                )
+            rate = size / max(taken, 1e-9) if purpose is ProbePurpose.SPEED else 0.0
+        except StepTimeout:
+            problem = f"it did not end within {units.duration(max(1.0, seconds))}."
+        except Exception as error:  # of the user's step; the advice says it
+            out_of_memory = _is_out_of_memory(error)
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            problem = units.complete_sentence(text[:200].removesuffix(":"))
+        return ProbeMeasurement(
+            setting=setting,
+            rate=rate,
+            memory_bytes=self.meter.peak(),
+            seconds=time.perf_counter() - start,
+            problem=problem,
+            out_of_memory=out_of_memory,
+        )
+
+    def _threads(self, setting: ProbeSetting) -> int | None:
+        return None if "threads" in self.step_has else setting.threads
+
+    def _run(self, setting: ProbeSetting) -> None:
+        values = {
+            _PARAMETERS[name]: setting.choice(name)
+            for name in DIMENSIONS
+            if setting.choice(name) is not None
+        }
+        for_batch = {name: value for name, value in values.items() if name in self.batch_has}
+        data = self.make_batch(setting.batch, **for_batch)
+        self.step(data, **{name: value for name, value in values.items() if name in self.step_has})
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
+def _measure(
+    space: ProbeSpace, runner: _StepRunner, goal: ProbeGoal, budget: float | None
+) -> list[ProbeMeasurement]:
+    measured: list[ProbeMeasurement] = []
+    started = time.perf_counter()
+    allowed = LONGEST if budget is None else budget
+    while True:
+        left = allowed - (time.perf_counter() - started)
+        candidate = next_candidate(space, measured, left)
+        if candidate is None:
+            return measured
+        found = runner.measure(candidate.setting, candidate.purpose, left)
+        measured.append(found)
+        progress(len(measured), text=setting_text(candidate.setting))
+        if len(measured) == 1 and found.problem:
+            raise InvalidInput(
+                f"The step failed with {setting_text(found.setting)}: {found.problem}",
+                accepted="A step, and a batch, that work; with budget=SECONDS for a slow step.",
+            )
+        if len(measured) == 1 and budget is None and goal.work and found.rate:
+            allowed = min(LONGEST, SHARE * goal.work / found.rate)
+
+
+def _notes(before: Mapping[Path, tuple[int, int]], meter: MemoryMeter) -> Iterator[str]:
+    changed = sorted(path.name for path, stat in _files().items() if before.get(path) != stat)
+    if changed:
+        more = f" and {len(changed) - _SHOWN_FILES} more" if len(changed) > _SHOWN_FILES else ""
+        shown = ", ".join(changed[:_SHOWN_FILES])
+        yield f"Files in this folder were written during the probe: {shown}{more}."
+    if meter.kind == "process" and os.environ.get("CARREL_DEVICES"):
+        yield "No device was measured: PyTorch is not imported, or sees no CUDA device."
+    yield "The steps have changed your model: create it again before you train."
+
+
+def _files() -> dict[Path, tuple[int, int]]:
+    """Return time and size of the files in the working folder, without those in folders."""
+    found: dict[Path, tuple[int, int]] = {}
+    try:
+        for number, path in enumerate(Path.cwd().iterdir()):
+            if number >= _MOST_FILES:
+                break
+            stat = path.lstat()
+            if S_ISREG(stat.st_mode):
+                found[path] = stat.st_mtime_ns, stat.st_size
+    except OSError:
+        pass
+    return found

@@ -1,0 +1,68 @@
+"""Time a training step: warm-up, then repetitions until the median is known, within a limit."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from types import FrameType
+from typing import Final
+
+from .memory_meter import cuda
+
+_LEAST_STEPS: Final = 3
+_MOST_STEPS: Final = 200
+_SECONDS: Final = 0.2
+"""A measurement of speed repeats steps for about this long."""
+
+
+class StepTimeout(BaseException):
+    """A step took longer than the probe may; not an ``Exception``, which the step may catch."""
+
+
+def seconds_of_step(step: Callable[[], object], *, warm_up: bool = True) -> float:
+    """Return the median seconds of a step, or of a single one without ``warm_up``."""
+    if not warm_up:
+        return _once(step)
+    _once(step)
+    taken: list[float] = []
+    while len(taken) < _LEAST_STEPS or (sum(taken) < _SECONDS and len(taken) < _MOST_STEPS):
+        taken.append(_once(step))
+    return median(taken)
+
+
+def _once(step: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    step()
+    device = cuda()
+    if device is not None:
+        device.synchronize()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise ``StepTimeout`` in the block after some seconds.
+
+    Only in the main thread of a program on Unix, and not before a running call of compiled code
+    returns; elsewhere the time limit of the job is the only one.
+    """
+    if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
+        yield
+        return
+
+    def expire(signal_number: int, frame: FrameType | None) -> None:
+        del signal_number, frame
+        raise StepTimeout
+
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, max(0.001, seconds))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

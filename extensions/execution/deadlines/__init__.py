@@ -1,0 +1,1 @@
+"""Execute several models on several accelerators, each request before its deadline."""

@@ -1,0 +1,10 @@
+"""Find the side effects that a function may have, from its source."""
+
+from __future__ import annotations
+
+from .analysis import analyse as analyse
+from .known_functions import CONTAINERS as CONTAINERS
+from .known_functions import DROPOUT as DROPOUT
+from .known_functions import HOOKS as HOOKS
+from .side_effects import FunctionPurity as FunctionPurity
+from .side_effects import SideEffect as SideEffect

@@ -1,0 +1,1 @@
+"""Many fitted scikit-learn pipelines that share their equal steps."""

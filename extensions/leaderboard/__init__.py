@@ -1,0 +1,1 @@
+"""The program that scores the weights of a leaderboard in the grading sandbox."""

@@ -1,0 +1,1 @@
+"""Serve models and functions over HTTP from a session or job: ``carrel serve``."""

@@ -1,0 +1,181 @@
+"""The HTTP server of served models, on a Unix socket.
+
+GET  /               a page that calls the API
+GET  /openapi.json   its description
+GET  /status         how many requests were answered, refused, late, failed
+POST /models/NAME    {"rows": [...], "deadline": seconds} → {"results": [...]}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import signal
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_unix_socket
+from tornado.web import Application, RequestHandler
+
+from ...hub.errors import CarrelError, InvalidInput, NotFound, TooManyCalls
+from .api_document import SCRIPT, openapi, page
+from .request_queue import RequestQueue
+
+MOST_BYTES: Final = 16 << 20
+LONGEST_SECONDS: Final = 100.0
+"""Longest deadline: what passes calls on waits two minutes."""
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class _ModelHandler(RequestHandler):
+    def initialize(self, title: str, queue: RequestQueue, deadline: float) -> None:
+        self.title, self.queue, self.deadline = title, queue, deadline
+
+    def set_default_headers(self) -> None:
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Cache-Control", "no-store")
+
+    def send(self, body: object) -> None:
+        try:
+            text = json.dumps(body, default=_plain, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"The result of the model cannot be sent as JSON: {error}.",
+                accepted="Numbers, texts, lists and dicts; no NaN.",
+            ) from error
+        self.set_header("Content-Type", "application/json")
+        self.write(text)
+
+
+class PageHandler(_ModelHandler):
+    async def get(self, part: str) -> None:
+        if part == "openapi.json":
+            self.send(openapi(self.title, self.queue.models, self.deadline))
+        elif part == "status":
+            self.send(asdict(self.queue.counts))
+        elif part == "page.js":
+            self.set_header("Content-Type", "text/javascript")
+            self.write(SCRIPT)
+        else:
+            self.set_header("Content-Security-Policy", _POLICY)
+            self.write(page(self.title, self.queue.models))
+
+
+class CallHandler(_ModelHandler):
+    call: asyncio.Future[list[Any]] | None = None
+
+    def on_connection_close(self) -> None:
+        """Take the rows out of the queue: their caller has gone."""
+        if self.call is not None:
+            self.call.cancel()
+
+    async def post(self, model: str) -> None:
+        try:
+            rows, seconds = _body(self.request.body, self.deadline)
+            size = len(self.request.body)
+            self.call = asyncio.ensure_future(
+                self.queue.execute(model, rows, seconds, sent_bytes=size)
+            )
+            self.send({"results": await self.call})
+        except asyncio.CancelledError:
+            return
+        except TooManyCalls as error:
+            self.set_header("Retry-After", str(error.seconds))
+            self._refuse(error)
+        except CarrelError as error:
+            self._refuse(error)
+        except Exception as error:  # what a model of the user raises
+            failed = CarrelError(f"The model raised {type(error).__name__}: {error}")
+            self._refuse(failed)
+
+    def _refuse(self, error: CarrelError) -> None:
+        self.set_status(error.http_status)
+        self.send(
+            {"error": {"code": error.code, "message": error.message, "accepted": error.accepted}}
+        )
+
+
+class UnknownHandler(_ModelHandler):
+    def prepare(self) -> None:
+        error = NotFound("There is no such address.", accepted="models/NAME, or openapi.json.")
+        self.set_status(error.http_status)
+        self.send({"error": {"code": error.code, "message": str(error)}})
+        self.finish()
+
+
+def application(title: str, queue: RequestQueue, deadline: float) -> Application:
+    """Return the application of these models."""
+    given = {"title": title, "queue": queue, "deadline": deadline}
+    return Application(
+        [
+            (r"/(openapi\.json|status|page\.js|)", PageHandler, given),
+            (r"/models/([^/]+)", CallHandler, given),
+            (r"/.*", UnknownHandler, given),
+        ],
+        log_function=lambda _handler: None,
+    )
+
+
+async def serve(
+    title: str,
+    queue: RequestQueue,
+    path: Path,
+    *,
+    deadline: float,
+    ready: Callable[[], None],
+) -> None:
+    """Answer calls on a socket until SIGINT or SIGTERM.
+
+    Args:
+        ready: called when calls are accepted.
+    """
+    server = HTTPServer(application(title, queue, deadline), max_buffer_size=MOST_BYTES)
+    server.add_socket(bind_unix_socket(str(path), mode=0o600))
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    worker = asyncio.create_task(queue.work())
+    worker.add_done_callback(lambda _task: ended.set())
+    try:
+        ready()
+        await ended.wait()
+        if worker.done():
+            worker.result()
+    finally:
+        worker.cancel()
+        server.stop()
+        await server.close_all_connections()
+
+
+def _body(sent: bytes, deadline: float) -> tuple[list[Any], float]:
+    accepted = 'A JSON object such as {"rows": ["a text", "another one"]}.'
+    try:
+        body = json.loads(sent)
+    except ValueError as error:
+        raise InvalidInput("The body is no JSON.", accepted=accepted) from error
+    if not isinstance(body, dict) or not isinstance(body.get("rows"), list):
+        raise InvalidInput("The body has no list of rows.", accepted=accepted)
+    if unknown := sorted(body.keys() - {"rows", "deadline"}):
+        raise InvalidInput(f"The body has unknown parts: {', '.join(unknown)}.", accepted=accepted)
+    seconds = body.get("deadline", deadline)
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not math.isfinite(seconds) or not 0 < seconds <= LONGEST_SECONDS:
+        raise InvalidInput(
+            f"{seconds!r:.40} is no deadline.", accepted=f"Seconds, at most {LONGEST_SECONDS:g}."
+        )
+    return body["rows"], float(seconds)
+
+
+def _plain(value: Any) -> Any:
+    """Return Python's own values of an array or a number of NumPy."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no value of JSON")

@@ -1,0 +1,314 @@
+"""A bounded queue in front of models: batches, deadlines, and early refusal under overload.
+
+One worker executes, as there is one lease. It takes the oldest request, and with it those that wait
+for the same model. A request is refused at once if the queue is full, or if the requests before it
+take longer than its deadline allows: an answer that comes too late helps no caller, and makes the
+next ones late too. A request that finds the queue idle is always executed, so an execution that was
+slow once does not close a model: its expected seconds are measured anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import closing
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, Final
+
+from ...hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls
+
+BATCH_ROWS: Final = 64
+"""Most rows of one execution, unless a single request has more."""
+QUEUED_ROWS: Final = 1024
+"""Most rows that wait."""
+QUEUED_BYTES: Final = 256 << 20
+"""Most bytes, as they were sent, of the rows that wait."""
+DEADLINE_SECONDS: Final = 10.0
+_NEWEST: Final = 0.2
+"""Part of the newest execution in the expected seconds of a row."""
+_SAFE: Final = 0.8
+"""Part of a deadline within which an answer must be expected: other work on the machine delays."""
+
+Model = Callable[[list[Any]], Sequence[Any]]
+"""Takes rows; returns as many results."""
+
+
+@dataclass(slots=True, kw_only=True)
+class WaitingRows:
+    """One request: rows for a model."""
+
+    model: str
+    rows: list[Any]
+    deadline: float
+    done: asyncio.Future[list[Any]]
+    sent_bytes: int = 0
+    at_once: bool = False
+    """Nothing waited or was executed when it came."""
+
+
+@dataclass(slots=True)
+class QueueCounts:
+    """How many requests had which end."""
+
+    answered: int = 0
+    refused: int = 0
+    late: int = 0
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class RequestQueue:
+    """Requests to models, executed in batches by one thread.
+
+    Attributes:
+        models: by name.
+        batch_rows, queued_rows, queued_bytes: limits.
+        clock: monotonic seconds.
+        row_seconds: by model, the seconds that a row is expected to take.
+    """
+
+    models: Mapping[str, Model]
+    batch_rows: int = BATCH_ROWS
+    queued_rows: int = QUEUED_ROWS
+    queued_bytes: int = QUEUED_BYTES
+    clock: Callable[[], float] = time.monotonic
+    counts: QueueCounts = field(default_factory=QueueCounts)
+    row_seconds: dict[str, float] = field(default_factory=dict)
+    _waiting: deque[WaitingRows] = field(default_factory=deque)
+    _executed: set[str] = field(default_factory=set)
+    _busy: bool = False
+    _busy_until: float = 0.0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def execute(
+        self,
+        model: str,
+        rows: list[Any],
+        seconds: float = DEADLINE_SECONDS,
+        *,
+        sent_bytes: int = 0,
+    ) -> list[Any]:
+        """Return the results of rows.
+
+        Args:
+            seconds: how long the caller waits.
+            sent_bytes: how many bytes the rows had when they were sent.
+
+        Raises:
+            NotFound: there is no such model.
+            TooLarge: these are more rows than may ever wait.
+            TooManyCalls: the queue is full, or the answer would be too late.
+            Exception: whatever the model raises on these rows.
+        """
+        if model not in self.models:
+            known = ", ".join(list(self.models)[:10])
+            raise NotFound(f"There is no model {model}.", accepted=f"One of: {known}.")
+        if len(rows) > self.queued_rows:
+            raise TooLarge(
+                f"{len(rows)} rows are too many for one request.",
+                accepted=f"At most {self.queued_rows}.",
+            )
+        if not rows:
+            return []
+        now = self.clock()
+        at_once = not self._busy and not self._waiting
+        if not at_once:
+            self._admit(model, len(rows), sent_bytes, seconds, now)
+        waiting = WaitingRows(
+            model=model,
+            rows=rows,
+            deadline=now + seconds,
+            done=asyncio.get_running_loop().create_future(),
+            sent_bytes=sent_bytes,
+            at_once=at_once,
+        )
+        self._waiting.append(waiting)
+        self._changed.set()
+        return await waiting.done
+
+    def expected_wait(self, now: float) -> float:
+        """Return the seconds until all that waits is executed, as far as models were timed."""
+        return max(0.0, self._busy_until - now) + self._seconds(self._waiting)
+
+    async def work(self) -> None:
+        """Execute queued requests, until cancelled."""
+        with closing(_ModelThread()) as thread:
+            while True:
+                batch = self._next_batch()
+                if not batch:
+                    self._changed.clear()
+                    await self._changed.wait()
+                    continue
+                self._busy = True
+                try:
+                    await self._execute_batch(thread, batch)
+                finally:
+                    self._busy, self._busy_until = False, 0.0
+
+    async def _execute_batch(self, thread: _ModelThread, batch: list[WaitingRows]) -> None:
+        """Execute requests; after an error halves of them, as it may be that of one's rows."""
+        name = batch[0].model
+        parts = [batch]
+        while parts:
+            part = parts.pop()
+            rows = [row for each in part for row in each.rows]
+            begun = self.clock()
+            self._busy_until = begun + self._seconds(part) + sum(map(self._seconds, parts))
+            try:
+                results = await thread.execute(self.models[name], rows)
+            except Exception as error:  # what a model of the user raises
+                if len(part) > 1:
+                    half = len(part) // 2
+                    parts += [part[half:], part[:half]]
+                    now = self.clock()
+                    parts = [kept for each in parts if (kept := self._in_time(each, now))]
+                    continue
+                self.counts.failed += 1
+                if not part[0].done.done():
+                    part[0].done.set_exception(error)
+            else:
+                self._note(name, len(rows), self.clock() - begun)
+                self._answer(part, results)
+            finally:
+                self._executed.add(name)
+
+    def _admit(self, model: str, count: int, size: int, seconds: float, now: float) -> None:
+        queued = sum(len(each.rows) for each in self._waiting)
+        queued_bytes = sum(each.sent_bytes for each in self._waiting)
+        space = queued + count <= self.queued_rows and queued_bytes + size <= self.queued_bytes
+        wait = self.expected_wait(now)
+        needed = wait + count * self.row_seconds.get(model, 0.0)
+        if space and needed <= _SAFE * seconds:
+            return
+        self.counts.refused += 1
+        why = (
+            f"{queued} rows wait already, of {queued_bytes} bytes"
+            if needed <= _SAFE * seconds
+            else f"an answer is expected in {needed:.2f} s, too late for {seconds:g} s"
+        )
+        refused = TooManyCalls(
+            f"The model has too much to do: {why}.", accepted="Try again later, or wait longer."
+        )
+        refused.seconds = max(1, round(wait))
+        raise refused
+
+    def _next_batch(self) -> list[WaitingRows]:
+        """Take the oldest request, and those for its model that make no other request late."""
+        now = self.clock()
+        batch: list[WaitingRows] = []
+        kept: list[WaitingRows] = []
+        latest = float("inf")  # when the batch must end
+        for each in self._in_time(self._waiting, now):
+            if not batch:
+                batch.append(each)
+                latest = each.deadline
+                continue
+            joined = [*batch, each]
+            if (
+                each.model == batch[0].model
+                and sum(len(member.rows) for member in joined) <= self.batch_rows
+                and now + self._seconds(joined) <= min(latest, each.deadline)
+            ):
+                batch, latest = joined, min(latest, each.deadline)
+            else:
+                kept.append(each)
+                latest = min(latest, each.deadline - self._seconds(kept))
+        self._waiting = deque(kept)
+        return batch
+
+    def _in_time(self, requests: Iterable[WaitingRows], now: float) -> list[WaitingRows]:
+        """Return the requests whose callers wait and can have an answer in time; refuse others."""
+        kept = []
+        for each in requests:
+            if each.done.done():  # the caller has gone
+                continue
+            if each.at_once or now + self._seconds([each]) < each.deadline:
+                kept.append(each)
+                continue
+            self.counts.late += 1
+            each.done.set_exception(
+                TooManyCalls(
+                    "Requests before this one took longer than expected.", accepted="Try again."
+                )
+            )
+        return kept
+
+    def _seconds(self, requests: Iterable[WaitingRows]) -> float:
+        """Return the expected seconds of executing requests."""
+        return sum(len(each.rows) * self.row_seconds.get(each.model, 0.0) for each in requests)
+
+    def _answer(self, batch: list[WaitingRows], results: list[Any]) -> None:
+        at = 0
+        for each in batch:
+            if not each.done.done():
+                each.done.set_result(results[at : at + len(each.rows)])
+            at += len(each.rows)
+            self.counts.answered += 1
+
+    def _note(self, model: str, rows: int, seconds: float) -> None:
+        if model not in self._executed:  # it also imports, compiles, chooses
+            return
+        row = seconds / rows
+        before = self.row_seconds.get(model, row)
+        self.row_seconds[model] = before + _NEWEST * (row - before)
+
+
+class _ModelThread:
+    """One thread that does not keep the process: a model may hang in it when the server ends."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        threading.Thread(target=self._work, name="carrel-model", daemon=True).start()
+
+    async def execute(self, model: Model, rows: list[Any]) -> list[Any]:
+        future: concurrent.futures.Future[list[Any]] = concurrent.futures.Future()
+
+        def call() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                found = _results(model, rows)
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(found)
+
+        self._calls.put(call)
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+
+
+def _results(model: Model, rows: list[Any]) -> list[Any]:
+    try:
+        return _checked(model(rows), len(rows))
+    except BaseException as error:
+        unheld = StopIteration | concurrent.futures.CancelledError  # a future cannot hold them
+        if isinstance(error, Exception) and not isinstance(error, unheld):
+            raise
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+def _checked(found: Any, count: int) -> list[Any]:
+    accepted = "One result a row, in the same order, as a list or an array."
+    # A data frame gives the names of its columns, a mapping its keys.
+    if isinstance(found, Mapping | Set | str | bytes) or hasattr(found, "columns"):
+        raise InvalidInput(
+            f"The model returned {type(found).__name__} for rows.", accepted=accepted
+        )
+    results = list(found)
+    if len(results) != count:
+        raise InvalidInput(
+            f"The model returned {len(results)} results for {count} rows.", accepted=accepted
+        )
+    return results

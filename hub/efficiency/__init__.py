@@ -1,0 +1,1 @@
+"""Signs that something is wrong with running jobs, and what was held and not used."""

@@ -1,0 +1,53 @@
+"""Run times of sweeps by the run times of single trials."""
+
+from __future__ import annotations
+
+import math
+
+from ..interfaces.run_times import Basis, RemainingTime, RunTimeForecast
+from ..records.requests import SweepOrder
+from ..schemas import StepOut
+
+_SAME_CODE = (Basis.OWN_PARAMETERS, Basis.PARAMETERS, Basis.OWN_PROGRAM, Basis.PROGRAM)
+_SPREAD = math.log(2.0)
+"""90 % of the trials are assumed to take between half and twice their mean."""
+
+
+def is_of_same_code(forecast: RunTimeForecast) -> bool:
+    return forecast.basis in _SAME_CODE
+
+
+def sweep_forecast(
+    sweep: SweepOrder, trial: RunTimeForecast, limit: float
+) -> RunTimeForecast | None:
+    """Return the run time of a sweep by that of its notebook alone; None if that is not known.
+
+    The typical one runs all cells in each trial, ``parallel`` trials at a time. At the lower bound
+    trials share all cells.
+    """
+    if not is_of_same_code(trial):
+        return None
+    rounds = math.ceil(sweep.trials / max(1, sweep.parallel))
+    return RunTimeForecast(
+        seconds=min(limit, rounds * trial.seconds),
+        low=min(limit, trial.low),
+        high=min(limit, rounds * trial.high),
+        basis=trial.basis,
+        runs=trial.runs,
+    )
+
+
+def remaining_of_sweep(step: StepOut | None, elapsed: float) -> RemainingTime | None:
+    """Return what a running sweep has left by its trials that have ended; None before the first.
+
+    The mean time of the trials that have ended is that of the others. Common cells have run with
+    the first ones, so that it is rather too long at the beginning. All these trials have ended in
+    the elapsed seconds: it is of no use for an attempt that goes on with trials of an earlier one.
+    """
+    if step is None or not step.of or not 1 <= step.done <= step.of:
+        return None
+    left = max(0.0, elapsed) * (step.of - step.done) / step.done
+    factor = math.exp(_SPREAD / math.sqrt(step.done))
+    return RemainingTime(
+        seconds=left, low=left / factor, high=left * factor, by_trials=True, runs=int(step.done)
+    )

@@ -1,0 +1,94 @@
+"""Find devices on which runs take longer than predicted, beside those of other devices.
+
+A prediction may be wrong, and one user's runs may all become longer. A device is therefore only
+doubted, which makes it due for a validation. Runs that waited for something else on their node say
+nothing about their device; they are counted apart, so that a busy neighbour is named as the cause.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
+
+from ...messages.units import count
+from .statistics import CumulativeSum, median_of
+
+LEAST_OTHERS: Final = 5
+LEAST_OWNERS: Final = 2
+SLOW: Final = math.log(1.15)
+"""A run is told of as slow that takes longer than this, in logarithms."""
+_KEPT: Final = 50
+_SHOWN: Final = 20
+"""Newest runs of a device that its evidence tells of."""
+
+
+@dataclass(slots=True)
+class _Excess:
+    """The excess of the last runs on one device, and whose they were."""
+
+    owners: set[str] = field(default_factory=set)
+    total: CumulativeSum = field(
+        default_factory=lambda: CumulativeSum(slack=0.1, threshold=0.6, most=0.3)
+    )
+
+
+@dataclass(slots=True)
+class RunPace:
+    """Takes runs that succeeded on one device each."""
+
+    _last: deque[tuple[str, float]] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    _devices: dict[str, _Excess] = field(default_factory=dict)
+    _shown: dict[str, deque[tuple[float, str]]] = field(default_factory=dict)
+
+    def add(
+        self, device: str, owner: str, seconds: float, expected: float, contention: str = ""
+    ) -> bool:
+        """Add a run; return whether the runs of several users are slow on this device.
+
+        Args:
+            seconds, expected: what it took, and what was predicted; others than positive numbers
+                are left out.
+            contention: what it waited for beside the device, as a clause; empty if nothing.
+        """
+        if not (0 < seconds < math.inf and 0 < expected < math.inf):
+            return False
+        ratio = math.log(seconds / expected)
+        usual = median_of((r for name, r in self._last if name != device), least=LEAST_OTHERS)
+        if usual is not None:
+            shown = self._shown.setdefault(device, deque(maxlen=_SHOWN))
+            shown.append((ratio - usual, contention))
+        if contention:
+            return False
+        self._last.append((device, ratio))
+        if usual is None:
+            return False
+        excess = self._devices.setdefault(device, _Excess())
+        slow = excess.total.add(ratio - usual)
+        excess.owners.add(owner)
+        if excess.total.total == 0.0:
+            excess.owners.clear()
+        if not slow or len(excess.owners) < LEAST_OWNERS:
+            return False
+        del self._devices[device]
+        return True
+
+    def evidence(self, device: str) -> str:
+        """Return what the last runs on a device say about it, as sentences; empty if nothing."""
+        runs = self._shown.get(device, ())
+        slow = [excess for excess, contention in runs if excess >= SLOW and not contention]
+        contended = [why for excess, why in runs if excess >= SLOW and why]
+        found = []
+        if slow:
+            found.append(
+                f"Of the last {count(len(runs), 'run')} on it, {len(slow)} took longer than on "
+                f"other devices: {math.exp(median(slow)):.1f} times, at the median."
+            )
+        if contended:
+            found.append(
+                f"{count(len(contended), 'slow run')} on it waited for something else than the "
+                f"device; in the last one {contended[-1]}."
+            )
+        return " ".join(found)

@@ -1,0 +1,1 @@
+"""What trials of a sweep share: notebooks are analysed in a process with limits."""

@@ -1,0 +1,50 @@
+"""Run the process that analyses the notebook of a sweep."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ...errors import TooLarge
+from ...runtime.limited_process import LimitedProcess, module_command
+from ...schemas.sweeps import SharingOut
+
+SECONDS: Final = 20.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysingProcess(LimitedProcess):
+    """Analyses by one process for each notebook."""
+
+    command: tuple[str, ...] = module_command("requests.sweep_analysis.worker")
+    seconds: float = SECONDS
+    busy: str = "Other notebooks are being analysed."
+
+    def sharing(self, name: str, notebook: str, space: Mapping[str, object]) -> SharingOut:
+        """Return what trials share; blocks the calling thread.
+
+        Raises:
+            TooLarge: it takes too long or too much memory.
+            Unavailable: too many notebooks are being analysed.
+        """
+        given = json.dumps({"name": name, "notebook": notebook, "space": space})
+        try:
+            ended = self.run(given.encode())
+        except subprocess.TimeoutExpired:
+            raise _too_large() from None
+        if ended.returncode:
+            _log.warning("analysis failed: %s", ended.stderr[-2000:].decode(errors="replace"))
+            raise _too_large()
+        return SharingOut.model_validate_json(ended.stdout)
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(
+        "The notebook could not be analysed within the limits of the service.",
+        accepted="Analyse it on your computer, with carrel sweep NOTEBOOK and --explain.",
+    )

@@ -1,0 +1,1 @@
+"""Bodies of calls for links that open material."""

@@ -1,0 +1,1 @@
+"""REST routes for links that open material."""

@@ -1,0 +1,153 @@
+"""``carrel.advise``: steps that work, fail, never end, write files, or have no such argument."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import carrel
+from carrel.extensions.advice.memory_meter import MemoryMeter, process_limit
+from carrel.hub.errors import InvalidInput
+
+
+def batch(size: int) -> bytes:
+    return bytes(size)
+
+
+def quick(data: bytes, **_: object) -> None:
+    """Take one millisecond for each 1,000 samples, and a tenth of one for a step."""
+    end = time.perf_counter() + 1e-4 + len(data) * 1e-6
+    while time.perf_counter() < end:
+        pass
+
+
+def test_a_larger_batch_is_found_faster() -> None:
+    found = carrel.advise(quick, batch, batch=8, largest=256, budget=6)
+    fastest = found.found.fastest.setting.batch
+    assert fastest is not None
+    assert fastest > 8
+    assert found.found.start.setting.batch == 8
+    assert "changes what is learned" in str(found)
+    assert "create it again before you train" in str(found)
+    assert "<td" in found._repr_html_()
+
+
+def test_only_parameters_of_the_step_are_varied() -> None:
+    seen: set[tuple[str, bool]] = set()
+
+    def step(data: bytes, precision: str, compile: bool = False) -> None:
+        seen.add((precision, compile))
+        time.sleep(0.001 if precision == "bfloat16" else 0.002)
+
+    found = carrel.advise(step, batch, batch=4, largest=4, threads=[1], budget=20)
+    assert {("float32", False), ("bfloat16", False), ("bfloat16", True)} <= seen
+    assert found.found.fastest.setting.precision == "bfloat16"
+    assert any("devices, threads, loader workers" in each for each in found.found.sentences)
+
+
+def test_values_for_a_parameter_that_the_step_lacks_are_refused() -> None:
+    def step(data: bytes) -> None:
+        pass
+
+    with pytest.raises(InvalidInput, match="has a parameter workers"):
+        carrel.advise(step, batch, workers=[0, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"batch": 0}, "The batch 0 is not possible"),
+        ({"batch": 64, "largest": 32}, "The batch 64 is not possible"),
+        ({"samples": -1}, "is negative"),
+    ],
+)
+def test_invalid_arguments_are_refused(arguments: dict[str, int], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        carrel.advise(quick, batch, **arguments)  # type: ignore[arg-type]
+
+
+def failing(data: bytes) -> None:
+    raise ValueError("shapes do not\nagree")
+
+
+def endless(data: bytes) -> None:
+    while True:
+        with suppress(Exception):  # as careless code does
+            time.sleep(10)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (failing, "The step failed with batch 32.*: ValueError: shapes do not agree."),
+        (endless, "The step failed with batch 32.*: it did not end within 1 s."),
+    ],
+    ids=["fails", "never ends"],
+)
+def test_a_step_that_does_not_work_is_refused(step: Callable[[bytes], None], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        carrel.advise(step, batch, budget=0.3)
+
+
+def test_a_setting_that_fails_does_not_end_the_probe() -> None:
+    def step(data: bytes) -> None:
+        if len(data) > 32:
+            raise MemoryError
+        quick(data)
+
+    found = carrel.advise(step, batch, threads=[1], budget=20)
+    tried = [each.setting.batch or 0 for each in found.measured]
+    assert max(tried) == 64
+    assert "Failed: batch 64, 1 thread: MemoryError." in found.found.sentences
+
+
+def test_written_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.txt").write_text("")
+
+    def step(data: bytes) -> None:
+        Path("model.bin").write_bytes(data)
+
+    found = carrel.advise(step, batch, largest=32, threads=[1])
+    assert "Files in this folder were written during the probe: model.bin." in found.found.sentences
+
+
+def test_a_probe_of_a_known_run_takes_a_twentieth_of_it() -> None:
+    start = time.perf_counter()
+    carrel.advise(quick, batch, samples=100_000, threads=[1])  # 0.4 s at 32 samples a step
+    assert time.perf_counter() - start < 5
+
+
+def test_no_device_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARREL_DEVICES", "Simulated A100 #0 (simulated)")
+    found = carrel.advise(quick, batch, largest=32, threads=[1])
+    assert any("sees no CUDA device" in each for each in found.found.sentences)
+
+
+def test_it_works_outside_of_the_main_thread() -> None:
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(carrel.advise(quick, batch, largest=64, threads=[1]))
+    )
+    thread.start()
+    thread.join()
+    assert found[0].found.fastest.rate > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
+def test_the_peak_of_memory_is_that_since_the_reset() -> None:
+    meter = MemoryMeter()
+    meter.reset()
+    before = meter.peak()
+    block = bytearray(os.urandom(1)) * (64 << 20)
+    del block
+    assert meter.peak() - before > 60 << 20
+    meter.reset()
+    assert meter.peak() - before < 32 << 20
+    assert process_limit() > before

@@ -1,0 +1,295 @@
+"""A shelf against plain execution of the same pipelines."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pickle
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import FunctionTransformer, Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from carrel.extensions.execution import Shelf, explain
+from carrel.hub.errors import Forbidden, InvalidInput, NotFound
+
+from .... import torch_packages
+from ....property_settings import examples
+
+TEXTS = ["red green blue", "green green tea", "blue sky above", "red wine, red rose", "tea or wine"]
+LABELS = ["colour", "drink", "nature", "drink", "drink"]
+NUMBERS = np.arange(20.0).reshape(5, 4) ** 1.5
+with_onnx = pytest.mark.skipif(
+    not torch_packages.available("skl2onnx"), reason="skl2onnx and onnxruntime are missing"
+)
+
+
+def text_pipeline(classifier: Any | None = None, **words: Any) -> Pipeline:
+    return make_pipeline(TfidfVectorizer(**words), classifier or LogisticRegression()).fit(
+        TEXTS, LABELS
+    )
+
+
+def copied(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301 # dumped here
+
+
+def power_of(rows: Any, power: float) -> Any:
+    return rows**power
+
+
+class Doubling(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer of a user: it changes what it is given."""
+
+    def fit(self, _rows: Any, _labels: Any = None) -> Doubling:
+        return self
+
+    def transform(self, rows: Any) -> Any:
+        if isinstance(rows, np.ndarray):
+            rows *= 2
+        return rows
+
+
+def test_equal_steps_are_kept_once_however_they_were_loaded() -> None:
+    words = TfidfVectorizer().fit(TEXTS)
+    matrix = words.transform(TEXTS)
+    pipelines = [
+        copied(make_pipeline(words, LogisticRegression(C=c).fit(matrix, LABELS)))
+        for c in (0.1, 1, 10)
+    ]
+    shelf = Shelf(pipelines)
+    assert (len(shelf), shelf.steps_kept) == (3, 4)
+    assert explain(shelf).notes == ("3 pipelines with 6 steps, of which 4 are kept.",)
+
+
+def test_equal_fits_of_two_processes_are_kept_once() -> None:
+    fitting = (
+        "import pickle, sys; from sklearn.feature_extraction.text import TfidfVectorizer; "
+        "words = TfidfVectorizer(stop_words=['or']).fit(sys.argv[1:]); "
+        "sys.stdout.buffer.write(pickle.dumps(words))"
+    )
+    done = subprocess.run([sys.executable, "-c", fitting, *TEXTS], capture_output=True, check=True)
+    elsewhere = pickle.loads(done.stdout)  # noqa: S301 # dumped above
+    here = TfidfVectorizer(stop_words=["or"]).fit(TEXTS)
+    assert Shelf([here, elsewhere]).steps_kept == 1
+    assert Shelf([here, TfidfVectorizer(stop_words=["tea"]).fit(TEXTS)]).steps_kept == 2
+
+
+def test_a_step_with_a_large_array_has_a_content() -> None:
+    wide = make_pipeline(StandardScaler()).fit(np.zeros((2, 20_000)))
+    shelf = Shelf([wide, copied(wide)])
+    assert shelf.steps_kept == 1
+
+
+@examples(4, 200)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 0.5, 2.0]), st.sampled_from(["tree", "linear"])),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_all_pipelines_give_what_each_gives_alone(kinds: list[tuple[float, str]]) -> None:
+    pipelines = {
+        f"{number}": make_pipeline(
+            FunctionTransformer(power_of, kw_args={"power": power}),
+            StandardScaler(),
+            DecisionTreeClassifier(random_state=number) if kind == "tree" else Ridge(),
+        ).fit(NUMBERS, range(5))
+        for number, (power, kind) in enumerate(kinds)
+    }
+    shelf = Shelf(pipelines, seconds=0)
+    found = shelf.predict(NUMBERS)
+    assert list(found) == list(pipelines)
+    for name, pipeline in pipelines.items():
+        np.testing.assert_array_equal(found[name], pipeline.predict(NUMBERS))
+        np.testing.assert_array_equal(shelf[name].predict(NUMBERS), pipeline.predict(NUMBERS))
+
+
+def test_a_step_that_changes_its_input_is_executed_alone() -> None:
+    scaler = StandardScaler().fit(NUMBERS)
+    plain = make_pipeline(scaler, Ridge().fit(scaler.transform(NUMBERS), range(5)))
+    doubled = scaler.transform(NUMBERS) * 2
+    changing = make_pipeline(scaler, Doubling(), Ridge().fit(doubled, range(5)))
+    shelf = Shelf({"plain": plain, "changing": changing}, seconds=0)
+    expected = {"plain": plain.predict(NUMBERS), "changing": changing.predict(NUMBERS)}
+    for _ in range(2):
+        found = shelf.predict(NUMBERS)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values)
+    assert "predict of changing is executed alone: with shared steps it failed" in str(
+        explain(shelf)
+    )
+
+
+@pytest.mark.parametrize("first", [StandardScaler(copy=False), Doubling()], ids=["copy", "own"])
+def test_rows_stay_as_they_are_when_a_step_writes_into_them(first: Any) -> None:
+    changing = make_pipeline(first, Ridge()).fit(NUMBERS.copy(), range(5))
+    plain = make_pipeline(StandardScaler(), Ridge()).fit(NUMBERS, range(5))
+    pipelines = {"changing": changing, "again": copied(changing), "plain": plain}
+    expected = {name: each.predict(NUMBERS.copy()) for name, each in pipelines.items()}
+    shelf = Shelf(pipelines, seconds=0)
+    rows = NUMBERS.copy()
+    for _ in range(2):
+        found = shelf.predict(rows)
+        for name, values in expected.items():
+            np.testing.assert_allclose(found[name], values)
+            np.testing.assert_allclose(shelf[name].predict(rows), values)
+        np.testing.assert_array_equal(rows, NUMBERS)
+
+
+def test_a_step_that_returns_its_input_leaves_it_writable() -> None:
+    same = FunctionTransformer()
+    pipelines = [make_pipeline(same, Ridge(a)).fit(NUMBERS, range(5)) for a in (1, 2)]
+    # The second would otherwise be given the caller's rows by the step that it shares.
+    pipelines.append(make_pipeline(same, Doubling(), Ridge()).fit(NUMBERS.copy(), range(5)))
+    expected = [each.predict(NUMBERS.copy()) for each in pipelines]
+    rows = NUMBERS.copy()
+    shelf = Shelf(pipelines, seconds=0)
+    for _ in range(2):
+        for found, values in zip(shelf.predict(rows).values(), expected, strict=True):
+            np.testing.assert_allclose(found, values)
+        np.testing.assert_array_equal(rows, NUMBERS)
+    assert rows.flags.writeable
+
+
+def test_an_error_of_one_pipeline_is_not_that_of_the_others() -> None:
+    shelf = Shelf(
+        {"four": Ridge().fit(NUMBERS, range(5)), "two": Ridge().fit(NUMBERS[:, :2], [1] * 5)}
+    )
+    results = shelf.results(NUMBERS)
+    assert results["four"].shape == (5,)
+    assert isinstance(results["two"], ValueError)
+    with pytest.raises(ValueError, match="expecting 2 features") as caught:
+        shelf.predict(NUMBERS)
+    assert caught.value.__notes__[-1] == "in the pipeline two"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], "The shelf has no pipelines"),
+        ("pipelines", "cannot be made of str"),
+        ([3], "0 is 3, not an estimator"),
+        ({"a": Ridge()}, "a is not fitted: Ridge has learnt nothing yet"),
+        ([make_pipeline(StandardScaler(), Ridge())], "0 is not fitted: StandardScaler"),
+    ],
+)
+def test_what_is_refused(given: Any, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        Shelf(given)
+
+
+def test_an_unknown_name_is_refused_with_the_names() -> None:
+    with pytest.raises(NotFound, match=r"no pipeline b\. Its names: a\."):
+        Shelf({"a": Ridge().fit(NUMBERS, range(5))})["b"]
+
+
+def test_pickles_of_a_folder_are_loaded(tmp_path: Path) -> None:
+    pipeline = make_pipeline(StandardScaler(), Ridge()).fit(NUMBERS, range(5))
+    for name in ("one.pkl", "two.pickle"):
+        (tmp_path / name).write_bytes(pickle.dumps(pipeline))
+    (tmp_path / "notes.txt").write_text("no pickle")
+    shelf = Shelf.load(tmp_path)
+    assert (list(shelf), shelf.steps_kept) == (["one", "two"], 2)
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o664, 0o1666], ids=oct)
+def test_a_pickle_that_others_can_write_is_not_loaded(
+    mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.pkl"
+    path.write_bytes(pickle.dumps(Ridge().fit(NUMBERS, range(5))))
+    path.chmod(mode)
+    course = grp.struct_group(("course", "x", path.stat().st_gid, ["ada", "ben"]))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: course)
+    with pytest.raises(Forbidden, match="other users may write to it") as refused:
+        Shelf.load(tmp_path)
+    assert f"chmod go-w {path}" in str(refused.value.accepted)
+
+
+def test_a_pickle_that_the_users_private_group_can_write_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.pkl"
+    path.write_bytes(pickle.dumps(Ridge().fit(NUMBERS, range(5))))
+    path.chmod(0o664)
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    private = grp.struct_group((user, "x", path.stat().st_gid, []))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: private)
+    assert list(Shelf.load(tmp_path)) == ["one"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps(NUMBERS)[:40]])
+def test_a_damaged_pickle_is_named(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "one.pkl").write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"one\.pkl cannot be loaded"):
+        Shelf.load(tmp_path)
+
+
+@with_onnx
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        text_pipeline(),
+        text_pipeline(stop_words=["or"], lowercase=False),
+        text_pipeline(SGDClassifier(random_state=0)),
+        text_pipeline(LinearSVC()),
+        make_pipeline(CountVectorizer(), TfidfTransformer(), MultinomialNB()).fit(TEXTS, LABELS),
+        make_pipeline(CountVectorizer(binary=True), LogisticRegression()).fit(
+            TEXTS, [label == "drink" for label in LABELS]
+        ),
+    ],
+    ids=lambda pipeline: "-".join(name for name, _ in pipeline.steps),
+)
+def test_one_row_by_onnx_has_the_label_of_plain_execution(pipeline: Pipeline) -> None:
+    shelf = Shelf({"a": pipeline})
+    # Other alphabets, an empty text and a tie are executed plainly.
+    for text in [*TEXTS, "", "grün RED", "RED red wine", "чай", "nothing known"]:
+        found, expected = shelf["a"].predict([text]), pipeline.predict([text])
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+        if hasattr(pipeline, "predict_proba"):
+            np.testing.assert_allclose(
+                shelf["a"].predict_proba([text]), pipeline.predict_proba([text]), atol=1e-3
+            )
+    _, onnx = explain(shelf).choices["predict of one row by a"].results
+    # Which is faster depends on what else the machine does.
+    assert onnx.name == "ONNX"
+    assert not onnx.reason.startswith(("dropped", "failed"))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "row", "why"),
+    [
+        (text_pipeline(analyzer="char"), TEXTS[0], "TfidfVectorizer splits texts in its own way"),
+        (text_pipeline(ngram_range=(1, 2)), TEXTS[0], "TfidfVectorizer counts sequences of words"),
+        (text_pipeline(sublinear_tf=True), TEXTS[0], "sublinear_tf is converted inexactly"),
+        (text_pipeline(DecisionTreeClassifier()), TEXTS[0], "it does not end with a linear class"),
+        (LogisticRegression().fit(NUMBERS, LABELS), list(NUMBERS[0]), "it is one step"),
+        (
+            make_pipeline(Doubling(), Ridge()).fit(NUMBERS.copy(), range(5)),
+            np.ones(4),
+            "Doubling is no step of scikit-learn",
+        ),
+    ],
+    ids=["characters", "pairs", "logarithm", "tree", "one step", "own step"],
+)
+def test_why_one_row_is_executed_plainly(pipeline: Any, row: Any, why: str) -> None:
+    shelf = Shelf({"a": pipeline})
+    assert shelf["a"].predict([row]) == pipeline.predict([row])
+    assert f"One row of a: executed plainly, since {why}" in str(explain(shelf))

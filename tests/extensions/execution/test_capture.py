@@ -1,0 +1,155 @@
+"""Captured functions against plain ones, and packages that are loaded only from one's own cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carrel.hub.errors import InvalidInput
+
+from ... import torch_packages
+
+torch, execution = torch_packages.load()
+nn = torch.nn
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "carrel" / "execution"
+
+
+def test_few_calls_are_executed_plainly_and_other_inputs_too() -> None:
+    net = nn.Linear(3, 2)
+    captured = execution.capture(net, torch.ones(1, 3), calls=1)
+    for inputs in (torch.ones(1, 3), torch.ones(4, 3)):
+        torch.testing.assert_close(captured(inputs), net(inputs).detach())
+    assert "1 calls had inputs of another kind" in str(execution.explain(captured))
+    with pytest.raises(RuntimeError):
+        captured(torch.ones(4, 2))
+
+
+def test_bad_examples_are_refused_or_raise_what_the_function_raises() -> None:
+    with pytest.raises(InvalidInput, match="Argument 1 of the example is int"):
+        execution.capture(nn.Linear(3, 2), (torch.ones(3), 4))
+    with pytest.raises(RuntimeError):
+        execution.capture(nn.Linear(3, 2), torch.ones(4))
+
+
+def test_functions_that_change_inputs_or_modules_are_executed_plainly() -> None:
+    example = torch.zeros(4, 3)
+    for function in (lambda inputs: inputs.add_(1), nn.BatchNorm1d(3)):
+        captured = execution.capture(function, example)
+        assert "a call changes the module or its inputs" in str(execution.explain(captured))
+        assert not example.any()
+    random = torch.get_rng_state()
+    execution.capture(torch.rand_like, example, calls=1)
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+def test_a_recorded_graph_leaves_the_module_as_it_is_and_ends_with_its_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def record(function: Any, example: Any) -> Any:
+        if isinstance(function, nn.Module):  # as PyTorch does
+            function.forward = function.forward
+        recorded = function(*example)
+        return lambda *_: recorded
+
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", record)
+    net, inputs = nn.Linear(3, 2).eval(), torch.ones(1, 3)
+    run = execution.captured.graphed(net, (inputs,))
+    assert "forward" not in vars(net)
+    with torch.no_grad():
+        before = net(inputs)
+        torch.testing.assert_close(run(inputs * 2), before)
+        net.weight = nn.Parameter(torch.ones(2, 3))
+        torch.testing.assert_close(run(inputs * 2), net(inputs * 2))
+
+
+def test_a_package_that_others_may_write_or_link_is_not_found(cache: Path) -> None:
+    packages = execution.package_cache
+    path = packages.store("a", lambda target: Path(target).write_bytes(b"code"))
+    assert packages.find("a") == path
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert cache.stat().st_mode & 0o777 == 0o700
+    path.chmod(0o620)
+    assert packages.find("a") is None
+    (cache / "b.pt2").symlink_to(path)
+    assert packages.find("b") is None
+    path.chmod(0o600)
+    cache.chmod(0o777)
+    assert packages.find("a") is None
+    with pytest.raises(PermissionError, match="others may write"):
+        packages.store("c", lambda target: Path(target).write_bytes(b"code"))
+    assert [each.name for each in cache.iterdir() if each.is_dir()] == []
+
+
+def test_compilers_use_a_folder_of_the_user_unless_one_is_set(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/chosen")
+    execution.compilation.use_own_cache()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "/chosen"
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    execution.compilation.use_own_cache()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(cache / "inductor")
+    assert (cache / "inductor").stat().st_mode & 0o777 == 0o700
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    (cache / "inductor").chmod(0o777)
+    with pytest.raises(PermissionError, match="others may write"):
+        execution.compilation.use_own_cache()
+
+
+def test_packages_of_other_strides_or_branches_have_other_names() -> None:
+    class Branch(nn.Module):  # type: ignore[misc]
+        def __init__(self, factor: int) -> None:
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, inputs: Any) -> Any:
+            return torch.cond(
+                inputs.sum() > 0, lambda x: x * self.factor, lambda x: x - 1, (inputs,)
+            )
+
+    def key(factor: int, inputs: Any) -> str:
+        program = torch.export.export(Branch(factor), (inputs,))
+        found: str = execution.package_cache.content_key(program)
+        return found
+
+    inputs = torch.ones(3, 3)
+    keys = [key(2, inputs), key(3, inputs), key(2, torch.ones(3, 6)[:, ::2])]
+    assert len(set(keys)) == len(keys)
+    assert key(2, inputs) == keys[0]
+
+
+@pytest.mark.slow
+def test_a_package_is_kept_by_content_and_not_used_once_weights_change(cache: Path) -> None:
+    inputs = torch.randn(2, 5)
+    net = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)).eval()
+    exported = execution.captured.exported
+    with torch.no_grad():
+        for _ in range(2):
+            run = exported(net, (inputs,))
+            torch.testing.assert_close(run(inputs), net(inputs))
+        assert len(list(cache.glob("*.pt2"))) == 1
+        net[2].bias.add_(2)
+        torch.testing.assert_close(run(inputs), net(inputs))
+    with pytest.raises(InvalidInput, match="neither arguments nor weights"):
+        exported(lambda first: first * net[0].bias.detach()[0], (inputs,))
+
+
+@pytest.mark.slow
+def test_a_captured_function_equals_the_plain_one_whatever_was_chosen() -> None:
+    def function(first: Any, second: Any) -> Any:
+        return first.sin() + second, {"product": first * second}
+
+    inputs = torch.randn(4, 3), torch.randn(4, 3)
+    captured = execution.capture(function, inputs, calls=100_000_000)
+    torch.testing.assert_close(captured(*inputs), function(*inputs))
+    (choice,) = execution.explain(captured).choices.values()
+    assert [each.name for each in choice.results] == ["plain", "compiled", "exported"]
+    assert all(each.seconds > 0 for each in choice.results), str(choice)

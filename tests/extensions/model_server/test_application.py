@@ -1,0 +1,159 @@
+"""Calls to served models over their socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from carrel.extensions.model_server import served_models, served_sockets
+from carrel.extensions.model_server.application import serve
+from carrel.extensions.model_server.request_queue import RequestQueue
+from carrel.hub.errors import Conflict, InvalidInput, NotFound
+
+SOURCE = """
+def lengths(rows):
+    return [len(row) for row in rows]
+
+models = {"ada": lengths, "ben": lengths}
+number = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "served.py").write_text(SOURCE)
+    return tmp_path
+
+
+def answers(*calls: tuple[str, str, Any]) -> list[httpx.Response]:
+    """Serve the models of the file, and return the answers to calls."""
+
+    async def run() -> list[httpx.Response]:
+        queue = RequestQueue(served_models.load("served.py:models"), queued_rows=3)
+        ready = asyncio.Event()
+        with served_sockets.published("lengths") as path:
+            server = asyncio.create_task(serve("Lengths", queue, path, deadline=5, ready=ready.set))
+            await ready.wait()
+            assert served_sockets.find("lengths") == path
+            with pytest.raises(Conflict, match="lengths is served already"):
+                served_sockets.published("lengths").__enter__()
+            transport = httpx.AsyncHTTPTransport(uds=str(path))
+            async with httpx.AsyncClient(transport=transport, base_url="http://served") as client:
+                found = [
+                    await client.request(method, address, content=body)
+                    for method, address, body in calls
+                ]
+            os.kill(os.getpid(), signal.SIGTERM)
+            await server
+        assert served_sockets.find("lengths") is None
+        return found
+
+    return asyncio.run(run())
+
+
+def test_the_page_the_description_and_a_call() -> None:
+    rows = json.dumps({"rows": ["a", "abc"], "deadline": 2})
+    page, script, description, answer, status = answers(
+        ("GET", "/", None),
+        ("GET", "/page.js", None),
+        ("GET", "/openapi.json", None),
+        ("POST", "/models/ben", rows),
+        ("GET", "/status", None),
+    )
+    assert "<option>ada</option><option>ben</option>" in page.text
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert script.headers["Content-Type"] == "text/javascript"
+    call = description.json()["paths"]["/models/{model}"]["post"]
+    assert call["parameters"][0]["schema"]["enum"] == ["ada", "ben"]
+    assert (answer.status_code, answer.json()) == (200, {"results": [1, 3]})
+    assert status.json() == {"answered": 1, "refused": 0, "late": 0, "failed": 0}
+
+
+def test_bad_calls_get_a_sentence() -> None:
+    found = answers(
+        ("POST", "/models/ada", "no JSON"),
+        ("POST", "/models/ada", '{"row": []}'),
+        ("POST", "/models/ada", '{"rows": ["a"], "deadline": "soon"}'),
+        ("POST", "/models/ada", '{"rows": ["a"], "deadline": 1, "more": 1}'),
+        ("POST", "/models/eve", '{"rows": ["a"]}'),
+        ("POST", "/models/ada", '{"rows": [1]}'),
+        ("POST", "/models/ada", '{"rows": ["a", "a", "a", "a"]}'),
+        ("GET", "/other", None),
+    )
+    told = [(each.status_code, each.json()["error"]["message"]) for each in found]
+    assert told == [
+        (400, "The body is no JSON."),
+        (400, "The body has no list of rows."),
+        (400, "'soon' is no deadline."),
+        (400, "The body has unknown parts: more."),
+        (404, "There is no model eve."),
+        (500, "The model raised TypeError: object of type 'int' has no len()"),
+        (413, "4 rows are too many for one request."),
+        (404, "There is no such address. models/NAME, or openapi.json."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "sentence"),
+    [
+        ("missing.py:f", NotFound, "There is no file missing.py"),
+        ("missing_module:f", NotFound, "There is no module missing_module"),
+        ("served.py:missing", NotFound, "served.py has no missing"),
+        ("served.py:number", InvalidInput, "number is int"),
+        ("served.py", InvalidInput, "served.py cannot be served"),
+        ("model.h5", InvalidInput, "model.h5 cannot be served"),
+    ],
+)
+def test_what_cannot_be_served(source: str, kind: type[Exception], sentence: str) -> None:
+    with pytest.raises(kind, match=sentence):
+        served_models.load(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [("served.py:models", "models"), ("package.part:Sentiment_Model", "sentiment-model")],
+)
+def test_the_name_in_the_address(source: str, name: str) -> None:
+    assert served_sockets.check_name(served_sockets.name_of(source)) == name
+    with pytest.raises(InvalidInput, match="cannot be part of an address"):
+        served_sockets.check_name("../other")
+
+
+def test_a_row_that_a_pipeline_refuses_is_not_told_to_others() -> None:
+    class Lengths:
+        def predict(self, rows: list[str]) -> list[int]:
+            if "bad" in rows:
+                raise ValueError("of bad")
+            return [len(row) for row in rows]
+
+    class LikeShelf(dict[str, Lengths]):
+        steps_kept = 1
+
+        def results(self, rows: list[str]) -> dict[str, Any]:
+            try:
+                return {"ada": self["ada"].predict(rows)}
+            except ValueError as error:
+                return {"ada": error}
+
+    every = served_models.all_of(LikeShelf(ada=Lengths()))
+    assert every(["a", "bad", "abc"]) == [{"ada": 1}, {"ada": "ValueError: of bad"}, {"ada": 3}]
+
+
+def test_sessions_of_one_user_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/ada/one/")
+    with served_sockets.published("model") as path:
+        path.touch()
+        first = served_sockets.names_folder()
+        monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/ada/two/")
+        assert served_sockets.names_folder() != first
+        assert (first / "model").readlink() == path
+        monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/ada/one/")

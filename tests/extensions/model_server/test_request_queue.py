@@ -1,0 +1,219 @@
+"""Batches, deadlines and refusals of the queue in front of models."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from carrel.extensions.model_server.request_queue import QueueCounts, RequestQueue
+from carrel.hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls
+
+
+class HeldModel:
+    """Doubles numbers, when a test lets it; -1 fails."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[int]] = []
+        self.begun = threading.Event()
+        self.may_end = threading.Event()
+
+    def __call__(self, rows: list[int]) -> list[int]:
+        self.calls.append(rows)
+        self.begun.set()
+        assert self.may_end.wait(60)
+        if -1 in rows:
+            raise ValueError("a negative number")
+        return [2 * row for row in rows]
+
+
+def with_queue(
+    test: Callable[[RequestQueue, HeldModel], Coroutine[Any, Any, None]], **limits: Any
+) -> None:
+    """Run a test beside a worker that executes a first request, which is held."""
+
+    async def run() -> None:
+        model = HeldModel()
+        queue = RequestQueue({"double": model, "short": lambda _rows: []}, **limits)
+        worker = asyncio.create_task(queue.work())
+        first = asyncio.create_task(queue.execute("double", [0]))
+        assert await asyncio.to_thread(model.begun.wait, 60)
+        try:
+            await test(queue, model)
+        finally:
+            model.may_end.set()
+            assert await first == [0]
+            worker.cancel()
+            with suppress(asyncio.CancelledError):
+                await worker
+
+    asyncio.run(run())
+
+
+async def queued(*calls: Awaitable[list[Any]]) -> list[asyncio.Future[list[Any]]]:
+    """Return calls as tasks that have entered the queue."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    await asyncio.sleep(0)
+    return tasks
+
+
+def test_requests_that_wait_are_executed_together() -> None:
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        tasks = await queued(*(queue.execute("double", [row]) for row in (1, 2, 3)))
+        model.may_end.set()
+        assert await asyncio.gather(*tasks) == [[2], [4], [6]]
+        assert model.calls == [[0], [1, 2, 3]]
+
+    with_queue(test)
+
+
+def test_a_batch_has_so_many_rows() -> None:
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        tasks = await queued(*(queue.execute("double", [row, row]) for row in (1, 2, 3)))
+        model.may_end.set()
+        await asyncio.gather(*tasks)
+        assert model.calls == [[0], [1, 1, 2, 2], [3, 3]]
+
+    with_queue(test, batch_rows=5)
+
+
+def test_a_full_queue_refuses_at_once() -> None:
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        tasks = await queued(queue.execute("double", [1, 2]))
+        with pytest.raises(TooManyCalls, match="2 rows wait already") as caught:
+            await queue.execute("double", [3])
+        assert caught.value.seconds >= 1
+        model.may_end.set()
+        assert await tasks[0] == [2, 4]
+        assert queue.counts == QueueCounts(answered=2, refused=1)
+
+    with_queue(test, queued_rows=2)
+
+
+def test_a_request_that_would_be_late_is_refused_at_once() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        nonlocal now
+        model.may_end.set()
+        await queue.execute("double", [1], 10)
+        model.may_end.clear()
+        model.begun.clear()
+        (slow,) = await queued(queue.execute("double", [1], 10))
+        assert await asyncio.to_thread(model.begun.wait, 60)
+        now += 5.0
+        model.may_end.set()
+        await slow
+        model.may_end.clear()
+        model.begun.clear()
+        tasks = await queued(queue.execute("double", [2], 10))
+        assert await asyncio.to_thread(model.begun.wait, 60)
+        with pytest.raises(TooManyCalls, match=r"an answer is expected in .*, too late for 1 s"):
+            await queue.execute("double", [3], 1)
+        model.may_end.set()
+        await asyncio.gather(*tasks)
+        # An idle queue executes it, whatever was measured before.
+        assert await queue.execute("double", [3], 1) == [6]
+
+    with_queue(test, clock=lambda: now)
+
+
+def test_the_first_execution_says_nothing_of_the_next_ones() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        nonlocal now
+        now += 60.0  # imports and compiles
+        model.may_end.set()
+        calls = [queue.execute("double", [row], 1) for row in (1, 2)]
+        assert await asyncio.gather(*calls) == [[2], [4]]
+        assert queue.counts.refused == queue.counts.late == 0
+
+    with_queue(test, clock=lambda: now)
+
+
+def test_a_batch_makes_no_member_late() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        nonlocal now
+        now += 1.0
+        queue.row_seconds["double"] = 1.0
+        soon, *others = await queued(
+            queue.execute("double", [1], 2.9),
+            *(queue.execute("double", [row], 20) for row in (2, 3)),
+        )
+        model.may_end.set()
+        await asyncio.gather(soon, *others)
+        assert model.calls[:2] == [[0], [1, 2]]
+
+    with_queue(test, clock=lambda: now)
+
+
+def test_bytes_that_wait_are_limited() -> None:
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        tasks = await queued(queue.execute("double", [1], sent_bytes=60))
+        with pytest.raises(TooManyCalls, match="1 rows wait already, of 60 bytes"):
+            await queue.execute("double", [2], sent_bytes=60)
+        model.may_end.set()
+        assert await tasks[0] == [2]
+
+    with_queue(test, queued_bytes=100)
+
+
+@pytest.mark.parametrize("error", [StopIteration, SystemExit, asyncio.CancelledError])
+def test_what_no_future_holds_is_the_error_of_the_call(error: type[BaseException]) -> None:
+    def raises(_rows: list[Any]) -> list[Any]:
+        raise error
+
+    async def test(queue: RequestQueue, held: HeldModel) -> None:
+        queue.models = {**queue.models, "raises": raises}
+        held.may_end.set()
+        with pytest.raises(RuntimeError, match=error.__name__):
+            await queue.execute("raises", [1])
+        assert await queue.execute("double", [1]) == [2]
+
+    with_queue(test)
+
+
+@pytest.mark.parametrize("found", [{0: "no"}, {"no"}, "n"])
+def test_results_are_a_list(found: Any) -> None:
+    async def test(queue: RequestQueue, held: HeldModel) -> None:
+        queue.models = {**queue.models, "other": lambda _rows: found}
+        held.may_end.set()
+        with pytest.raises(InvalidInput, match=f"returned {type(found).__name__} for rows"):
+            await queue.execute("other", [1])
+
+    with_queue(test)
+
+
+def test_an_error_is_that_of_the_request_that_made_it() -> None:
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        good, bad = await queued(queue.execute("double", [1]), queue.execute("double", [-1]))
+        model.may_end.set()
+        assert await good == [2]
+        with pytest.raises(ValueError, match="a negative number"):
+            await bad
+
+    with_queue(test)
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "kind", "sentence"),
+    [
+        ("other", [1], NotFound, r"no model other\. One of: double, short"),
+        ("double", [1] * 2000, TooLarge, "2000 rows are too many"),
+        ("short", [1], InvalidInput, "returned 0 results for 1 rows"),
+    ],
+)
+def test_what_is_refused(model: str, rows: list[int], kind: type[Exception], sentence: str) -> None:
+    async def test(queue: RequestQueue, held: HeldModel) -> None:
+        held.may_end.set()
+        with pytest.raises(kind, match=sentence):
+            await queue.execute(model, rows)
+
+    with_queue(test)

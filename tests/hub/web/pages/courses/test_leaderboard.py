@@ -1,0 +1,92 @@
+"""Leaderboards on the pages of a teacher and of students."""
+
+from __future__ import annotations
+
+import base64
+
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.schemas.courses import FileIn
+from carrel.hub.schemas.coursework.leaderboards import (
+    LEADERBOARD_RESULT,
+    EntryScoreOut,
+    LeaderboardResultOut,
+    WeightsIn,
+)
+
+from .....courses.checks import came_out
+from .....courses.leaderboards.weights_samples import PERFECT, TEACHERS, a_pickle, linear
+from ....doubles import STUDENT1, STUDENT2, TEACHER
+from ...course_samples import PS1, course
+from ...fakes import PREFIX
+from ...site import Site, site
+from .teacher_page import send, shown
+
+__all__ = ["course", "site"]
+
+ASSIGNMENT = f"{PREFIX}course/cs101/assignment/ps1"
+PAGE = f"{ASSIGNMENT}/leaderboard"
+RULE = {"metric": "accuracy", "per_day": "2", "public_percent": "50", "counts": "best"}
+_TYPE = "application/octet-stream"
+
+
+def weights(content: bytes) -> list[tuple[str, bytes, str]]:
+    return [("weights.safetensors", content, _TYPE)]
+
+
+def opened(course: Site) -> None:
+    program = [("leaderboard.py", TEACHERS, "text/x-python")]
+    answer = send(course, f"{PAGE}/rule", files=program, private_after_due="yes", **RULE)
+    assert answer.headers["location"] == f"{PAGE}#rule-title", answer.text
+
+
+def test_a_teacher_opens_a_leaderboard_and_reads_what_is_wrong(course: Site) -> None:
+    assert 'id="to-leaderboard"' not in course.page(STUDENT1).get(ASSIGNMENT).text
+    release = course.page(TEACHER).get(f"{PREFIX}course/cs101/release?assignment=ps1").text
+    assert f'href="{PAGE}"' in release
+    assert "has no leaderboard" in shown(course.page(STUDENT1).get(PAGE))
+    missing = shown(send(course, f"{PAGE}/rule", **RULE), 400)
+    assert "There are no files for the leaderboard." in missing
+    for field, text in (("per_day", "0"), ("per_day", "x"), ("public_percent", "100")):
+        wrong = shown(send(course, f"{PAGE}/rule", **RULE | {field: text}), 400)
+        assert f"{text} is not accepted." in wrong
+    opened(course)
+    assert f'href="{PAGE}"' in course.page(STUDENT1).get(ASSIGNMENT).text
+    assert send(course, f"{PAGE}/rule", STUDENT1, **RULE).status_code == 403
+    closed = send(course, f"{PAGE}/rule", do="off")
+    assert closed.headers["location"] == f"{PAGE}#rule-title"
+    assert "takes no further submissions" in shown(course.page(STUDENT1).get(PAGE))
+
+
+def test_each_submission_has_a_verdict_and_students_see_pseudonyms(course: Site) -> None:
+    opened(course)
+    nothing = shown(send(course, f"{PAGE}/submit", STUDENT1), 400)
+    assert "No files were selected." in nothing
+    text = base64.b64encode(linear(1, 2, 3, 4)).decode()
+    other = WeightsIn(file=FileIn(name="weights.safetensors", content=text))
+    course.world.web.courses.leaderboards.submit(STUDENT2, "cs101", "ps1", other)
+    for content in (linear(*PERFECT), a_pickle()):
+        sent = send(course, f"{PAGE}/submit", STUDENT1, files=weights(content))
+        assert sent.headers.get("location") == f"{PAGE}#mine-title", sent.text
+    live = course.page(STUDENT1).get(f"{PAGE}/live").text
+    assert "The file is a pickle" in live
+    assert "Left today: 1 of 2." in live
+    log = course.api(TEACHER).get(f"{PS1}/leaderboard/log").json()
+    waiting = [each["id"] for each in log["entries"] if not each["outcome"]]
+    (request,) = (each.id for each in course.context.store.requests(RequestFilter()))
+    # The request is the teacher's: its log and its times are not for students.
+    assert course.page(STUDENT1).get(f"{PREFIX}requests/{request}").status_code == 404
+    scores = [
+        EntryScoreOut(entry=each, public=0.5 + place / 4, private=0.125)
+        for place, each in enumerate(waiting)
+    ]
+    came_out(course.context, request, LeaderboardResultOut(scores=scores), name=LEADERBOARD_RESULT)
+    page = shown(course.page(STUDENT1).get(PAGE))
+    assert 'id="own-row"' in page
+    assert "0.7500" in page
+    assert "0.1250" not in page
+    assert "student2" not in page
+    teacher = shown(course.page(TEACHER).get(PAGE))
+    for text in ("student1", "student2", "0.1250", "The file is a pickle", "refused"):
+        assert text in teacher
+    course.clock.now += 365 * 86400
+    assert "0.1250" in course.page(STUDENT1).get(f"{PAGE}/live").text
