@@ -6,12 +6,17 @@ from dataclasses import dataclass
 
 from ..messages.requests import unclaimed_sentence
 from ..messages.units import duration
+from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests.presenter import claim_by
 from ..runtime.context import Context
+from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..transitions import lifecycle, owner_changes
 from .loop_memory import Pairs
+
+LAUNCH_WINDOW = 600.0
+"""Seconds in which the engine must begin to start a granted job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,9 @@ class TimeLimits:
             if held_until is not None:
                 changed |= self._end_hold(request, held_until, now)
                 continue
+            if request.state is State.GRANTED and request.kind is not Kind.SESSION:
+                changed |= self._return_unlaunched(lease, now)  # its limit counts from its launch
+                continue
             over = now - lease.granted_at >= request.seconds
             if over and request.state in (State.GRANTED, State.STARTING, State.RUNNING):
                 cause = Cause(
@@ -39,6 +47,19 @@ class TimeLimits:
                 )
                 changed = True
         return changed
+
+    def _return_unlaunched(self, lease: LeaseRecord, now: float) -> bool:
+        """Queue a job again whose start has not begun, such as one behind starts that hang."""
+        if now - lease.granted_at < LAUNCH_WINDOW:
+            return False
+        cause = Cause(
+            code=CauseCode.START_FAILED,
+            message=f"It was not started within {duration(LAUNCH_WINDOW)} of the grant.",
+        )
+        self.context.store.apply_to_lease(
+            lease.id, lifecycle.give_back, cause, now=now, charge_until=lease.granted_at
+        )
+        return True
 
     def _end_hold(self, request: RequestRecord, until: float, now: float) -> bool:
         """Release unclaimed devices; the next queued request gets them in the same cycle."""

@@ -19,7 +19,7 @@ from ..records.json_value import Json
 from ..records.leases import Handle, LeaseRecord, LeaseState
 from ..records.requests import Cause, CauseCode, NewRequest, RequestRecord
 from ..scheduling.model.plan import Start
-from ..scheduling.model.snapshot import Device
+from ..scheduling.model.snapshot import Device, Kind
 from ..scheduling.model.states import ENDINGS, MAY_RUN, TERMINAL, Move, State, after
 from .transition import COMES_BACK, EventDraft, LeaseInterval, Transition
 
@@ -116,6 +116,10 @@ def grant(
 def launch(request: RequestRecord, lease_id: str, *, now: float) -> Transition:
     """``granted → starting``: from now on a process may exist.
 
+    The charge and the time limit of a job count from here: an engine that is busy with other
+    starts costs its owner nothing. Those of a session count from its grant, since its devices
+    are held for its owner.
+
     Raises:
         StaleEpoch: the lease is released or is not the newest of the request.
         Conflict: the device is held until its owner claims it.
@@ -129,9 +133,13 @@ def launch(request: RequestRecord, lease_id: str, *, now: float) -> Transition:
             f"The device of {request.id} is held for its owner.", accepted="Claim it first."
         )
     state = after(request.state, Move.LAUNCH)
+    lease = replace(lease, launched_at=now)
+    if request.kind is not Kind.SESSION and lease.charged_until == lease.granted_at:
+        at = max(now, lease.granted_at)
+        lease = replace(lease, granted_at=at, charged_until=at)
     return Transition(
         at=now,
-        request=replace(request, state=state, lease=replace(lease, launched_at=now)),
+        request=replace(request, state=state, lease=lease),
         entered=(state,),
     )
 

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from carrel.hub.controller.loop import EXIT_GRACE, HUB_WINDOW, Loop
 from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.controller.retries import MAX_ATTEMPTS
+from carrel.hub.controller.time_limits import LAUNCH_WINDOW
 from carrel.hub.errors import StaleEpoch, Unavailable
 from carrel.hub.interfaces.backend import AttemptStatus, LaunchOrder
 from carrel.hub.inventory.pool import PoolQueries
@@ -286,6 +287,56 @@ def test_the_time_limit_stops_a_job_with_its_cause(world: World) -> None:
     assert (ended.state, ended.cause and ended.cause.code) == ("timed_out", "time_limit")
     assert ended.cause is not None
     assert "10 min" in ended.cause.message
+
+
+def test_a_job_behind_other_starts_is_not_charged_and_its_limit_does_not_run(
+    world: World,
+) -> None:
+    threads = ManualExecutor()
+    loop = Loop(world.context, node="local", decision_clock=no_time, threads=threads)
+    made = JobService(world.context).submit(STUDENT1, job(seconds=60))
+    loop.cycle()
+    world.clock.pass_(90)
+    loop.cycle()
+    assert world.see(made).state == "granted"
+    while threads.waiting:
+        threads.work()
+    world.claim(made)
+    world.clock.pass_(30)
+    loop.cycle()
+    assert world.see(made).state == "running"
+    world.report(made, "ended", code="succeeded")
+    world.backend.end(world.lease(made))
+    loop.cycle()
+    loop.cycle()
+    assert (world.see(made).state, charged(world, made)) == ("succeeded", pytest.approx(30))
+
+
+def test_a_job_whose_start_does_not_begin_is_queued_again(world: World) -> None:
+    threads = ManualExecutor()
+    loop = Loop(world.context, node="local", decision_clock=no_time, threads=threads)
+    made = JobService(world.context).submit(STUDENT1, job(seconds=60))
+    loop.cycle()
+    first, late = world.lease(made), len(threads.waiting)
+    world.clock.pass_(LAUNCH_WINDOW + 1)
+    loop.cycle()
+    assert world.lease(made) != first, "it has a lease of its own again"
+    assert charged(world, made) == 0
+    returned = [
+        event.data["cause"]
+        for event in world.context.store.events(made.id)
+        if event.data.get("cause")
+    ]
+    assert [cause["message"] for cause in returned if isinstance(cause, dict)] == [
+        "It was not started within 10 min of the grant."
+    ]
+    for _ in range(late):
+        threads.work()
+    assert not world.backend.attempts, "the old start is fenced"
+    while threads.waiting:
+        threads.work()
+    world.claim(made)
+    assert world.see(made).state == "running"
 
 
 def test_an_engine_that_refuses_three_times_fails_the_job(world: World) -> None:

@@ -310,6 +310,7 @@ def lease_changes(lease: LeaseRecord) -> dict[str, object]:
     """Return the columns of a lease that transitions change."""
     return {
         "state": str(lease.state),
+        "granted_at": lease.granted_at,
         "seen_at": lease.seen_at,
         "charged_until": lease.charged_until,
         "released_at": lease.released_at,
