@@ -59,21 +59,29 @@ def with_memory_need(context: Context, ended: RequestRecord) -> Cause | None:
 def _sentence(context: Context, ended: RequestRecord) -> str:
     store, reported = context.store, _shortage(context.store, ended)
     shortage = reported or _Shortage()
+    if ended.gang is not None:
+        # What was measured is that of all members together, and one of them ran out.
+        need = memory_need(None, shortage.used + shortage.wanted, [])
+        return _told(store, ended, need, device=shortage.device)
     series = _series(store, ended)
     # What was asked for comes on top of what was used then, which need not be the peak.
     peak = max(
         shortage.used + shortage.wanted, _peak(series.summary, ended, device=shortage.device)
     )
-    if reported is None and ended.job is not None and ended.gang is None:
+    if reported is None and ended.job is not None:
         peak = max(peak, ended.job.memory_bytes)  # The engine has ended it above its limit.
     plan = plan_of(ended, ended.submitted_at)
     earlier = [] if plan is None else _earlier(store, ended, plan, device=shortage.device)
-    growth = _growth(series, device=shortage.device)
+    growth = _growth(series, ended, device=shortage.device)
     left = 0.0 if growth is None else _seconds_left(context, ended)
     need = memory_need(plan, peak, earlier, growth, left)
+    return _told(store, ended, need, device=shortage.device)
+
+
+def _told(store: Store, ended: RequestRecord, need: MemoryNeed | None, *, device: bool) -> str:
     if need is None:
-        return messages.unknown_need(device=shortage.device)
-    return f"{_need_sentence(need)} {_advice(store, need, device=shortage.device)}"
+        return messages.unknown_need(device=device)
+    return f"{_need_sentence(need)} {_advice(store, ended, need, device=device)}"
 
 
 def _need_sentence(need: MemoryNeed) -> str:
@@ -88,12 +96,19 @@ def _need_sentence(need: MemoryNeed) -> str:
             return messages.least_need(need.amount)
 
 
-def _advice(store: Store, need: MemoryNeed, *, device: bool) -> str:
-    lower_bound = need.basis is NeedBasis.PEAK
+def _advice(store: Store, ended: RequestRecord, need: MemoryNeed, *, device: bool) -> str:
     if device:
-        models = {each.model for each in store.devices() if each.memory_bytes > need.amount}
+        devices = store.devices()
+        held = () if ended.lease is None else ended.lease.devices
+        # The memory of its own devices was not enough, whatever was measured.
+        least = max([need.amount, *(each.memory_bytes for each in devices if each.id in held)])
+        models = {each.model for each in devices if each.memory_bytes > least}
         return messages.device_advice(need.amount, sorted(models))
+    lower_bound = need.basis is NeedBasis.PEAK
     limit = messages.suggested_memory_limit(need.amount, lower_bound=lower_bound)
+    own = 0 if ended.job is None else ended.job.memory_bytes
+    if own >= limit:
+        return messages.sufficient_limit(own)
     return messages.memory_limit_advice(limit, lower_bound=lower_bound)
 
 
@@ -161,8 +176,11 @@ def _peak(summary: UtilizationSummary, request: RequestRecord, *, device: bool) 
     return summary.peak_memory_bytes or 0
 
 
-def _growth(series: UtilizationSeries, *, device: bool) -> SteadyGrowth | None:
-    """Return the growth over the last half of the attempt."""
+def _growth(
+    series: UtilizationSeries, request: RequestRecord, *, device: bool
+) -> SteadyGrowth | None:
+    """Return the growth over the last half of the attempt, of one device if it is of devices."""
+    parts = max(1, request.devices) if device else 1
     pairs = [
         (series.begins + number * series.seconds, value)
         for number, point in enumerate(series.points)
@@ -171,7 +189,7 @@ def _growth(series: UtilizationSeries, *, device: bool) -> SteadyGrowth | None:
     half = pairs[len(pairs) // 2 :]
     if not half or half[-1][0] - half[0][0] < _LEAST_SECONDS:
         return None
-    return steady_growth([at for at, _ in half], [value for _, value in half])
+    return steady_growth([at for at, _ in half], [value / parts for _, value in half])
 
 
 def _seconds_left(context: Context, ended: RequestRecord) -> float:

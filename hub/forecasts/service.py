@@ -187,7 +187,10 @@ class JobRunTimes:
         return self._revised
 
     def cell_pace(self, ended: RequestRecord, now: float) -> tuple[float, float] | None:
-        position = position_of(ended, self.progress.cells_of(ended), now)
+        cells = self.progress.cells_of(ended)
+        # Cells of an earlier attempt ran on the devices of that attempt.
+        own = None if cells is None else replace(cells, earlier=())
+        position = position_of(ended, own, now)
         if position is None:
             return None
         with self._lock:

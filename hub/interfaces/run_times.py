@@ -109,7 +109,8 @@ class RunTimes(Protocol):
         start of the attempt in seconds since the epoch."""
 
     def cell_pace(self, ended: RequestRecord, now: float) -> tuple[float, float] | None:
-        """Return the seconds that cells of a job took, and those that the same cells took before.
+        """Return the seconds that cells of an attempt took, and those that the same cells took
+        before.
 
         Only cells are counted that its owner ran before with the same parameters on devices of the
         same model; None without any.

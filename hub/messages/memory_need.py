@@ -72,11 +72,19 @@ def memory_limit_advice(limit: int, *, lower_bound: bool) -> str:
     return f"Submit it again with a memory limit of {limit // unit} {name}{more}, or use less."
 
 
+def sufficient_limit(limit: int) -> str:
+    """Say that a job ran out of memory below its own limit, in bytes."""
+    return (
+        f"Its memory limit of {size(limit)} is above that: its node may have had no more. Submit "
+        "it again, or use less."
+    )
+
+
 def device_advice(amount: int, models: Sequence[str]) -> str:
-    """Say which device models have so much memory, in bytes."""
+    """Say which device models have so much memory, in bytes, and more than the devices it had."""
     if models:
         return f"Use less device memory, or a model with more: {', '.join(models)}."
-    return f"Use less device memory: no model of this pool has more than {size(amount)}."
+    return f"Use less device memory: no other model of this pool has more than {size(amount)}."
 
 
 def _earlier(runs: int) -> str:

@@ -87,25 +87,29 @@ class StreamCalls(RequestCalls):
         ``member``: the rank of a member of a job of several members.
         """
         retries = RetryPolicy(seconds=PATIENCE_SECONDS)
-        attempt: int | None = None
+        before: RequestOut | None = None
+        epoch = 0
         while True:
             try:
-                found = await self.request(request_id)
-                epoch = found.lease.epoch if found.lease else attempt
-                if attempt not in (None, epoch):
-                    offset = 0
-                attempt = epoch
+                if before is None:
+                    before = await self.request(request_id)
+                    epoch = _epoch(before)
                 part = await self.log(request_id, offset, member=member)
+                found = await self.request(request_id)
             except Unavailable as error:
                 await self._transport.pause(retries.failed(error, self._transport.now()))
                 continue
             retries.succeeded()
+            ended, before = before.ended, found
+            if _epoch(found) > epoch:
+                epoch, offset = _epoch(found), 0
+                continue  # the part may be of either log
             offset = part.next_offset
             if part.content:
                 yield part.content
-            elif found.ended:
+            elif ended:
                 return
-            else:
+            elif not found.ended:
                 await self._transport.pause(_LOG_PAUSE_SECONDS)
 
     def _stream(self, request_id: str, after: int) -> AsyncGenerator[Message, None]:
@@ -126,3 +130,7 @@ class StreamCalls(RequestCalls):
             async for line in lines:
                 if message := parser.feed(line):
                     yield message
+
+
+def _epoch(found: RequestOut) -> int:
+    return found.lease.epoch if found.lease else 0

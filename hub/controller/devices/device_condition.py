@@ -97,6 +97,7 @@ class DeviceCondition:
     _pace: RunPace = field(default_factory=RunPace)
     _slow_at: dict[str, float] = field(default_factory=dict)
     _unhandled: dict[tuple[str, FindingKind], DeviceFinding] = field(default_factory=dict)
+    _quarantined: frozenset[str] = frozenset()
 
     def observe(self, reported: Sequence[Device], now: float) -> None:
         """Judge the readings of an inventory, and the attempts that have ended.
@@ -104,6 +105,7 @@ class DeviceCondition:
         A finding that cannot be stored is tried again at the next inventory.
         """
         signals = self.context.backend.device_signals()
+        self._forget_released()
         findings = self._monitor.observe(reported, signals)
         accused = accused_devices(self._ends.all(), now)
         for each in accused:
@@ -118,6 +120,17 @@ class DeviceCondition:
             except Exception:
                 # One device must not keep the others from being quarantined.
                 log.exception("%s: %s", finding.target, finding.evidence)
+
+    def _forget_released(self) -> None:
+        """Forget what was told about devices that are back in service, such as repaired ones."""
+        marks = self.context.store.marks()
+        quarantined = frozenset(m.target for m in marks if m.kind is MarkKind.QUARANTINE)
+        for device in self._quarantined - quarantined:
+            self._ends.forget(device)
+            self._pace.forget(device)
+            self._slow_at.pop(device, None)
+            self.context.device_evidence.publish(device, "")
+        self._quarantined = quarantined
 
     def _handle(self, finding: DeviceFinding, device: Device | None, now: float) -> None:
         if finding.consequence is Consequence.NOTICE or device is None:
@@ -182,8 +195,8 @@ class DeviceCondition:
         pace = self.context.run_times.cell_pace(request, now)
         if pace is None:
             forecast = self.context.run_times.forecast(request, now)
-            if forecast is None:
-                return
+            if forecast is None or lease.epoch > 1:
+                return  # a later attempt need not take a whole run time
             pace = now - lease.granted_at, forecast.seconds
         if self._pace.add(device, request.owner, *pace, self._contention(lease, now)):
             log.info("%s is doubted: runs of several users are slow on it", device)

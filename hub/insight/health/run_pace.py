@@ -75,6 +75,13 @@ class RunPace:
         del self._devices[device]
         return True
 
+    def forget(self, device: str) -> None:
+        """Forget the runs on a device."""
+        kept = [each for each in self._last if each[0] != device]
+        self._last = deque(kept, maxlen=_KEPT)
+        self._devices.pop(device, None)
+        self._shown.pop(device, None)
+
     def evidence(self, device: str) -> str:
         """Return what the last runs on a device say about it, as sentences; empty if nothing."""
         runs = self._shown.get(device, ())

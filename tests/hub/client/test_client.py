@@ -10,6 +10,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -321,6 +322,28 @@ class TestFollowing:
 
         with Client(service.site, "x", sleep=fail) as client:
             assert list(client.follow_log("j-1")) == [b"the first attempt", b"again"]
+
+    def test_a_log_that_is_replaced_while_it_is_read_is_yielded_once(
+        self, service: FakeService
+    ) -> None:
+        class Replaced(dict[str, bytes]):
+            """The job is tried again between the look at it and the first read of its log."""
+
+            reads = 0
+
+            def get(self, name: str, default: Any = b"") -> Any:
+                self.reads += 1
+                if self.reads == 1:
+                    service.grant("j-1")
+                    self["j-1"] = b"the second attempt"
+                    service.change("j-1", state="succeeded", ended=True)
+                return super().get(name, default)
+
+        service.add("j-1", state="queued")
+        service.grant("j-1")
+        service.logs = Replaced({"j-1": b"the first attempt"})
+        with Client(service.site, "x", sleep=lambda _: None) as client:
+            assert list(client.follow_log("j-1")) == [b"the second attempt"]
 
 
 def test_the_event_stream_s_lines_become_messages() -> None:

@@ -197,6 +197,22 @@ def test_slow_cells_are_evidence_about_a_device_unless_its_node_was_busy(world: 
     assert not any(tile.evidence for tile in seen), "it tells of other users' runs"
 
 
+def test_what_was_told_about_a_device_ends_with_its_quarantine(world: World) -> None:
+    made = world.running_job()
+    world.context = replace(world.context, run_times=SlowCells())
+    condition = DeviceCondition(world.context, UtilizationSampler(world.context))
+    for device in (*["SIM-1"] * 6, "SIM-0"):
+        ended(world, condition, made, device)
+    assert world.context.device_evidence.of("SIM-0")
+    mark = Mark(target="SIM-0", kind=MarkKind.QUARANTINE, since=world.clock.now, why="slow", by="x")
+    world.context.store.put_mark(mark)
+    condition.observe((), world.clock.now)
+    assert world.context.device_evidence.of("SIM-0")
+    world.context.store.remove_mark("SIM-0", MarkKind.QUARANTINE)
+    condition.observe((), world.clock.now)
+    assert not world.context.device_evidence.of("SIM-0")
+
+
 def fail(world: World, made: RequestOut, message: str) -> None:
     world.claim(made)
     world.report(made, "ended", code="cell_error", message=message, details="")

@@ -17,6 +17,7 @@ from carrel.hub.interfaces.backend import AttemptStatus, GangSupport, ProcessSta
 from carrel.hub.records.gangs import MemberEnd, member_id, split_member_id
 from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.records.utilization import UtilizationPoint, UtilizationSeries
 from carrel.hub.requests.amendments import Amendments
 from carrel.hub.requests.attempt_reports import AttemptReports
 from carrel.hub.requests.explanation import WaitExplanations
@@ -231,11 +232,15 @@ def test_only_a_part_of_a_long_report_is_kept_with_the_member_and_with_the_gang(
 
 def test_a_member_that_the_engine_killed_for_memory_fails_the_gang(world: World) -> None:
     made = running(world, gang())
+    both = UtilizationSeries(points=(UtilizationPoint(memory_bytes=90 << 30, readings=1),))
+    world.context.store.put_utilization({world.lease(made): both})
     cause = Cause(code=CauseCode.OUT_OF_MEMORY, message="Killed for memory.")
     world.backend.end(member_id(world.lease(made), 0), exit_status=-9, cause=cause)
     world.settle(4)
     ended = world.see(made)
-    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "out_of_memory")
+    assert ended.cause is not None
+    assert (ended.state, ended.cause.code) == ("failed", "out_of_memory")
+    assert "would have needed is not known" in ended.cause.message, "only the sum was measured"
 
 
 def test_a_gang_whose_member_cannot_be_started_does_not_start_at_all(world: World) -> None:

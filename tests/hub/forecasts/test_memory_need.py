@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.interfaces.run_times import Basis, NoRunTimes, RunTimeForecast
+from carrel.hub.records.requests import Cause, CauseCode, NewRequest, RequestRecord
 from carrel.hub.records.utilization import UtilizationPoint, UtilizationSeries
 from carrel.hub.schemas import RequestOut
 
@@ -80,7 +83,9 @@ def test_earlier_jobs_with_other_parameters_tell_it(world: World) -> None:
 def test_a_machine_without_memory_says_nothing_on_the_limit_of_the_job(world: World) -> None:
     made = world.running_job(memory_bytes=8 * GIB)
     measure(world, made, 2 * GIB)
-    assert "at least 2.0 GiB." in told(world, made, used=0, limit=0)
+    said = told(world, made, used=0, limit=0)
+    assert "at least 2.0 GiB. Its memory limit of 8.0 GiB is above that" in said
+    assert "memory limit of 3" not in said
 
 
 def test_what_the_engine_alone_has_seen_is_completed_by_what_was_measured(world: World) -> None:
@@ -97,9 +102,43 @@ def test_what_the_engine_alone_has_seen_is_completed_by_what_was_measured(world:
 
 def test_memory_of_a_device_needs_another_model(world: World) -> None:
     said = told(world, world.running_job(), used=10 * GIB, wanted=GIB, device=True)
-    assert "at least 11 GiB. Use less device memory, or a model with more: Simulated GPU." in said
+    assert "at least 11 GiB. Use less device memory: no other model of this pool has more" in said
     said = told(world, world.running_job(), used=900 * GIB, wanted=GIB, device=True)
-    assert "Use less device memory: no model of this pool has more than 901 GiB." in said
+    assert "Use less device memory: no other model of this pool has more than 901 GiB." in said
+
+
+def test_only_models_with_more_memory_than_its_own_device_are_named(world: World) -> None:
+    made = world.running_job()
+    store, lease = world.context.store, world.context.store.request(made.id).lease
+    assert lease is not None
+    listed = [
+        each
+        if each.id in lease.devices
+        else replace(each, model="Larger", memory_bytes=2 * each.memory_bytes)
+        for each in store.devices()
+    ]
+    store.sync_devices("local", listed)
+    said = told(world, made, used=GIB, wanted=GIB, device=True)
+    assert said.endswith("or a model with more: Larger.")
+
+
+class OneHour(NoRunTimes):
+    """Each job is expected to run for an hour."""
+
+    def forecast(self, request: NewRequest | RequestRecord, now: float) -> RunTimeForecast:
+        return RunTimeForecast(seconds=3600, low=3600, high=3600, basis=Basis.OWNER)
+
+
+def test_growth_of_several_devices_is_that_of_one(world: World) -> None:
+    world.context = replace(world.context, run_times=OneHour())
+    world.restart()
+    made = world.running_job(devices=2)
+    points = tuple(
+        UtilizationPoint(device_bytes=2 * (GIB + each * MIB), readings=1) for each in range(64)
+    )
+    world.context.store.put_utilization({world.lease(made): UtilizationSeries(points=points)})
+    said = told(world, made, used=GIB, device=True)
+    assert "grew steadily, by 12 MiB a minute" in said, "a MiB in 5 seconds"
 
 
 @pytest.mark.parametrize("memory", [{}, {"used": -1, "wanted": True}, {"used": "9"}, {"used": 1e9}])

@@ -337,6 +337,19 @@ def test_the_cells_of_a_job_are_compared_with_those_before(site: Site) -> None:
     assert site.run_times.cell_pace(record, site.context.clock()) == (660.0, 330.0)
 
 
+def test_cells_of_an_earlier_attempt_are_not_the_pace_of_the_next(site: Site) -> None:
+    """They ran on the device of that attempt."""
+    site.run_times.load()
+    for _ in range(2):
+        site.succeed(site.run_cells(site.submit(**NOTEBOOK), 30, 300, 60, hashes=CELLS))
+    site.run_times.refresh()
+    made = site.submit(**NOTEBOOK)
+    site.lose(site.run_cells(made, 60, 600, hashes=CELLS))
+    site.run_cells(made, 60, hashes=CELLS, taken_over=2)
+    record = site.context.store.request(made)
+    assert site.run_times.cell_pace(record, site.context.clock()) == (60.0, 60.0)
+
+
 def test_after_a_failed_refresh_no_run_time_stays_revised(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
