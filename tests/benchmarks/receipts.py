@@ -7,7 +7,6 @@ of its own, ``log_proofs``.
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from ..hub.notebooks import notebook
 from ..hub.receipts.ended_jobs import ended
 from ..hub.requests.samples import command, job
 from ..hub.web.site import made_site
+from ..shared_data import shared_path
 from . import report
 from .report import AtMost, Row
 
@@ -110,7 +110,7 @@ def large_notebook(rounds: int) -> list[float]:
 
 def imports(rounds: int) -> list[float]:
     """Read all samples with ``carrel import --dry-run``, the start of Python included."""
-    samples = Path(os.environ.get("CARREL_SHARED", "")) / "samples"
+    samples = shared_path("samples")
     assert len(list(samples.rglob("*.y*ml"))) == SAMPLES, "CARREL_SHARED names no such folder"
     words = ("import", str(samples), "--dry-run", "--skip-refused", "--json")
 

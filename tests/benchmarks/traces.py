@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,6 +15,8 @@ from carrel.hub.simulation.workload.jobs import Trace, TraceJob
 from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
 from carrel.hub.simulation.workload.quota_file import unlimited_group
 from carrel.hub.simulation.workload.reader import Selection, first_moment, last_moment, read_trace
+
+from ..shared_data import shared_path
 
 NODE = 8
 """Devices of a node in all of them."""
@@ -31,12 +32,9 @@ WEEK = Selection(
 WEEK_NODES = 6
 
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
-
-
 def shared_file(name: str) -> Path:
-    """Where a trace lies, or would lie: in what CARREL_SHARED names, else beside the checkout."""
-    return Path(os.environ.get("CARREL_SHARED") or SHARED) / "data" / name
+    """Where a trace lies, or would lie."""
+    return shared_path("data") / name
 
 
 def shared(name: str) -> Path:

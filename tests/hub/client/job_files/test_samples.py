@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from carrel.hub.errors import InvalidInput
 from carrel.hub.schemas import JobIn
 
 from ....requirements import need
+from ....shared_data import shared_path
 
 REFUSED = {
     "FfDL__restapi__api_v1__swagger-ui__manifest.yml": (
@@ -34,9 +34,8 @@ MOST_SECONDS = 5.0
 
 @pytest.fixture(scope="module")
 def samples() -> list[Path]:
-    folder = Path(os.environ.get("CARREL_SHARED", "")) / "samples"
-    present = "CARREL_SHARED" in os.environ and folder.is_dir()
-    need("samples", present, "CARREL_SHARED names no folder with samples")
+    folder = shared_path("samples")
+    need("samples", folder.is_dir(), "CARREL_SHARED names no folder with samples")
     return sorted(each for each in folder.rglob("*.y*ml"))
 
 
