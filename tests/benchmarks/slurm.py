@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 import httpx
 import nbformat
@@ -86,9 +87,16 @@ def rows(found: Found, command: str) -> list[Row]:
 
 
 def measure_jobs(site: Installation, cluster: SlurmCluster, pairs: int, found: Found) -> None:
-    """By turns; the pair before the first only warms."""
+    """By turns; the pair before the first only warms.
+
+    slurmctld looks at its queue once a second: each submission comes at another moment of it.
+    """
+    moments = Random(1)
     for pair in range(pairs + 1):
-        (running, ours), theirs = ours_runs(site), plain_runs(site, cluster)
+        time.sleep(moments.random())
+        running, ours = ours_runs(site, cluster)
+        time.sleep(moments.random())
+        theirs = plain_runs(site, cluster)
         if pair:
             found.running.append(running)
             found.jobs.append(ours)
@@ -105,7 +113,7 @@ def noting(path: Path) -> str:
     return f"date +%s.%N > {written}; mv {written} {shlex.quote(str(path))}"
 
 
-def ours_runs(site: Installation) -> tuple[float, float]:
+def ours_runs(site: Installation, cluster: SlurmCluster) -> tuple[float, float]:
     """Return milliseconds until the batch script ran, and until the first command."""
     home = site.state / "homes" / STUDENT
     (site.state / RUNS).unlink(missing_ok=True)
@@ -114,6 +122,7 @@ def ours_runs(site: Installation) -> tuple[float, float]:
     took = noted(home / "began", begin)
     ended = site.wait_for(request, "succeeded", user=STUDENT, within=LONGEST_SECONDS)
     assert ended["lease"]["devices"], "it had a device"
+    eventually(lambda: not cluster.run("squeue", "--noheader").strip(), "the job has ended")
     return noted(site.state / RUNS, begin), took
 
 
@@ -121,7 +130,10 @@ def plain_runs(site: Installation, cluster: SlurmCluster) -> float:
     path = site.state / "plain"
     begin = time.time()
     cluster.submit("--gres=gpu:sim:1", "--mem=512M", script=noting(path))
-    return noted(path, begin)
+    took = noted(path, begin)
+    # Slurm starts no job at its submission while another one completes.
+    eventually(lambda: not cluster.run("squeue", "--noheader").strip(), "the job has ended")
+    return took
 
 
 def noted(path: Path, begin: float) -> float:
