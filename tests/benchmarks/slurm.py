@@ -91,7 +91,7 @@ def measure_jobs(site: Installation, cluster: SlurmCluster, pairs: int, found: F
 
     slurmctld looks at its queue once a second: each submission comes at another moment of it.
     """
-    moments = Random(1)
+    moments = Random(1)  # noqa: S311  # no secret
     for pair in range(pairs + 1):
         time.sleep(moments.random())
         running, ours = ours_runs(site, cluster)
