@@ -5,6 +5,9 @@ a leaderboard is live, no other one is created: while it is queued, submissions 
 order; later they wait without a request, and one next request evaluates all of them when it has
 ended. A submission that a fault ended is evaluated once more.
 
+The time limit of a request fits a number of submissions, and is bounded. Where it ends early, the
+submissions that it has evaluated have their verdicts, and the next request evaluates the others.
+
 What a request evaluates is stored in three steps: its order, its id with the submissions, and the
 request. A submission whose request does not exist waits for the next one. So the service may end
 between any two steps; `reconcile`, called every few seconds, goes on.
@@ -17,6 +20,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import ceil
+from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
@@ -36,13 +41,23 @@ from ...hub.schemas.coursework.leaderboards import (
     WeightsRefOut,
 )
 from ..files.transfer import ref_out
-from ..model.leaderboards import EntryOutcome, Leaderboard, LeaderboardEntry, LeaderboardStore
+from ..model.leaderboards import (
+    SCORED_AT_ONCE,
+    EntryOutcome,
+    Leaderboard,
+    LeaderboardEntry,
+    LeaderboardStore,
+)
 from ..roster.access import CourseAccess
 
 WORKER: Final = ("python", "-P", "-m", "carrel.courses.leaderboards.worker")
 ONE_BY_ONE: Final = threading.RLock()
 """Held while submissions are added, or those that wait are changed."""
+MOST_SECONDS: Final = 4 * 3600
+"""Of one request, unless a single submission may take longer."""
 _START, _RETRIES = 120, 3
+_FEWEST_GROUPS: Final = 2
+"""Groups of submissions that a request has time for: others are added while it is queued."""
 _FAULT: Final = "It was not evaluated, by a fault of the system."
 _COSTS_NOTHING: Final = (
     "It costs no submission: submit it again, or tell your teacher if it was due meanwhile."
@@ -124,7 +139,7 @@ class WeightsEvaluation:
             if live.state is State.QUEUED:
                 self._add(board, live, waiting, new)
             return
-        terms, request = self._terms(board), new_id("g")
+        terms, request = self._terms(board, len(new)), new_id("g")
         self._put_order(board, terms, request, new)
         self._store.change_waiting([replace(each, request=request) for each in new])
         context = self.access.context
@@ -183,11 +198,17 @@ class WeightsEvaluation:
         )
         self.access.context.files.put_input(request, order.model_dump_json().encode())
 
-    def _terms(self, board: Leaderboard) -> _Terms:
-        """What a request would have. Raises CarrelError."""
+    def _terms(self, board: Leaderboard, count: int = 1) -> _Terms:
+        """What a request for so many submissions would have. Raises CarrelError.
+
+        A group of submissions has the time limit of one, and so has the start of PyTorch.
+        """
         access, course = self.access, board.course
         assignment = access.store.assignment(course, board.assignment)
-        seconds = int(min(_START + assignment.seconds, access.max_seconds(course)))
+        groups = max(_FEWEST_GROUPS, ceil(count / SCORED_AT_ONCE))
+        most = max(MOST_SECONDS, _START + 2 * assignment.seconds)
+        seconds = min(_START + assignment.seconds * (1 + groups), most, access.max_seconds(course))
+        seconds = int(seconds)
         admit(access.context.store, group=course, devices=assignment.devices, seconds=seconds)
         return _Terms(
             owner=access.request_owner(course, board.by),
@@ -218,18 +239,16 @@ class WeightsEvaluation:
         record = self._record(request)
         if record is None or record.state not in TERMINAL:
             return None
-        nothing = _Evaluated(again=record.state is not State.CANCELLED)
+        again = record.state is not State.CANCELLED
         files = self.access.context.files
         if record.lease is None or not files.keeps(record.id):
-            return nothing
-        folder = files.attempt_folder(record.id, record.lease.epoch)
-        try:
-            read = LeaderboardResultOut.model_validate_json(
-                (folder / LEADERBOARD_RESULT).read_bytes()
-            )
-        except (OSError, ValidationError):
-            return nothing
-        return _Evaluated(scores={each.entry: each for each in read.scores}, again=not read.failure)
+            return _Evaluated(again=again)
+        scores: dict[str, EntryScoreOut] = {}
+        for epoch in range(1, record.lease.epoch + 1):
+            result = _result(files.attempt_folder(record.id, epoch))
+            scores |= {each.entry: each for each in result.scores}
+            again = again and not result.failure
+        return _Evaluated(scores=scores, again=again)
 
     def _record(self, request: str) -> RequestRecord | None:
         if request:
@@ -265,9 +284,21 @@ class _Evaluated:
     again: bool
 
 
+def _result(folder: Path) -> LeaderboardResultOut:
+    """What an attempt has stored; nothing where it ended before."""
+    try:
+        return LeaderboardResultOut.model_validate_json((folder / LEADERBOARD_RESULT).read_bytes())
+    except (OSError, ValidationError):
+        return LeaderboardResultOut(scores=[])
+
+
 def _after(entry: LeaderboardEntry, evaluated: _Evaluated) -> LeaderboardEntry:
     """A submission after its evaluation: with a verdict, or to be evaluated once more."""
     found = evaluated.scores.get(entry.id)
+    if found is None and evaluated.again and evaluated.scores:
+        # The request ended before it came to this one. As it has evaluated others, the next
+        # requests come to an end too.
+        return replace(entry, request="")
     if found is None or found.fault:
         why = (found.problem if found else "") or _FAULT
         if evaluated.again and not entry.sentence:

@@ -3,8 +3,10 @@
 Run as ``python -m carrel.courses.leaderboards.worker``.
 
 The weights of a batch, the teacher's files and the program that scores them go into one grading
-sandbox, whose image has PyTorch; this process does not import it. Where a sandbox does not survive
-a batch, its halves are scored apart, so that one file does not cost others their score.
+sandbox, whose image has PyTorch; this process does not import it. A batch is scored in groups. The
+result file is written after each of them, so that an attempt that ends early loses one group, and
+the next attempt scores the others only. Where a group has no scores, because the sandbox ended or
+its time was over, its halves are scored apart, so that one file does not cost others their score.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+
+from pydantic import ValidationError
 
 from ...hub.config.settings import Settings
 from ...hub.config.state_folder import StateFolder
@@ -32,7 +37,15 @@ from ...hub.schemas.coursework.leaderboards import (
 from ..files.blobs import FolderBlobs
 from ..files.transfer import contents
 from ..grading_runs.worker import run
-from ..sandbox.interface import CellRun, CellStatus, CellStep, SandboxEngine, SandboxLimits
+from ..model.leaderboards import SCORED_AT_ONCE
+from ..sandbox.interface import (
+    CellRun,
+    CellStatus,
+    CellStep,
+    Sandbox,
+    SandboxEngine,
+    SandboxLimits,
+)
 from ..sandbox.plugins import load_sandbox
 
 BATCH_BYTES: Final = 256 << 20
@@ -40,12 +53,13 @@ BATCH_BYTES: Final = 256 << 20
 _MEMORY_BYTES: Final = 6 << 30
 _LONGEST: Final = 500
 """Characters of a sentence for a student: a file may have thousands of names."""
-_CELL: Final = """\
+_PREPARE: Final = """\
 import os, sys
 sys.path.insert(0, os.getcwd())
-from carrel.extensions.leaderboard.program import main
-main()
+from carrel.extensions.leaderboard.program import prepare
+evaluation = prepare()
 """
+_STOPPED: Final = "Its evaluation was stopped."
 _SOURCES: Final = (
     "__init__.py",
     "courses/__init__.py",
@@ -78,12 +92,30 @@ def evaluate() -> None:
         with blobs.open(entry.sha256) as file:
             return file.read()
 
+    def store(result: LeaderboardResultOut) -> None:
+        write_into(attempt, LEADERBOARD_RESULT, result.model_dump_json())
+
     try:
-        result = scored(engine, order, teachers=contents(blobs, order.files), weights=weights)
+        result = scored(
+            engine,
+            order,
+            teachers=contents(blobs, order.files),
+            weights=weights,
+            known=earlier_scores(attempt),
+            store=store,
+        )
     finally:
         engine.close()
-    write_into(attempt, LEADERBOARD_RESULT, result.model_dump_json())
     print(f"{len(result.scores)} submissions evaluated. {result.failure}".strip(), flush=True)
+
+
+def earlier_scores(attempt: Path) -> list[EntryScoreOut]:
+    """Return the scores of earlier attempts at the same request, without faults."""
+    found: list[EntryScoreOut] = []
+    for path in sorted(attempt.parent.glob(f"*/{LEADERBOARD_RESULT}")):
+        with suppress(OSError, ValidationError):
+            found += LeaderboardResultOut.model_validate_json(path.read_bytes()).scores
+    return [each for each in found if not each.fault]
 
 
 def scored(
@@ -92,27 +124,42 @@ def scored(
     *,
     teachers: Mapping[str, bytes],
     weights: Callable[[WeightsRefOut], bytes],
+    known: Sequence[EntryScoreOut] = (),
+    store: Callable[[LeaderboardResultOut], None],
 ) -> LeaderboardResultOut:
     """Score all submissions of an order, each with a verdict.
+
+    Args:
+        known: scores of earlier attempts, which are kept.
+        store: called with what is scored so far, after each group of submissions.
 
     Raises:
         BackendFailed, Unavailable: there is no sandbox.
     """
-    scores: list[EntryScoreOut] = []
+    scores = {each.entry: each for each in known}
+
+    def result(failure: str = "") -> LeaderboardResultOut:
+        """What is scored so far; without the submissions that are not evaluated yet."""
+        there = [scores[each.entry] for each in order.entries if each.entry in scores]
+        return LeaderboardResultOut(scores=there, failure=failure)
+
+    def left() -> list[WeightsRefOut]:
+        return [each for each in order.entries if each.entry not in scores]
+
+    store(result())
+    sandbox = _BatchSandbox(engine=engine, order=order, teachers=teachers)
     try:
-        for batch in batches(order.entries):
-            sandbox = _BatchSandbox(engine=engine, order=order, teachers=teachers)
-            scores += sandbox.scores({each.entry: weights(each) for each in batch})
+        for batch in batches(left()):
+            for group in sandbox.scores({each.entry: weights(each) for each in batch}):
+                scores |= {each.entry: each for each in group}
+                store(result())
     except InvalidInput as error:  # of the teacher's files: no other batch would do better
-        done = {each.entry for each in scores}
         why = "The files of the leaderboard failed, which your teacher has to correct."
-        scores += [
-            EntryScoreOut(entry=each.entry, problem=why, fault=True)
-            for each in order.entries
-            if each.entry not in done
-        ]
-        return LeaderboardResultOut(scores=scores, failure=error.message)
-    return LeaderboardResultOut(scores=scores)
+        for each in left():
+            scores[each.entry] = _fault(each.entry, why)
+        store(result(error.message))
+        return result(error.message)
+    return result()
 
 
 def batches(
@@ -139,20 +186,55 @@ class _BatchSandbox:
     order: LeaderboardOrderOut
     teachers: Mapping[str, bytes]
 
-    def scores(self, batch: Mapping[str, bytes]) -> list[EntryScoreOut]:
-        """Raises InvalidInput for the teacher's files; BackendFailed, Unavailable."""
-        found = self._run(batch)
-        if not isinstance(found, str):
-            return found
-        if len(batch) > 1:
-            names = list(batch)
-            middle = len(names) // 2
-            halves = names[:middle], names[middle:]
-            return [each for half in halves for each in self.scores({n: batch[n] for n in half})]
-        return [EntryScoreOut(entry=name, problem=found, fault=True) for name in batch]
+    def scores(self, batch: Mapping[str, bytes]) -> Iterator[list[EntryScoreOut]]:
+        """Score a batch, and yield the scores of each group once it has them.
 
-    def _run(self, batch: Mapping[str, bytes]) -> list[EntryScoreOut] | str:
-        """The scores of a batch, or the sentence why its sandbox has none."""
+        Raises InvalidInput for the teacher's files; BackendFailed, Unavailable.
+        """
+        groups = split([*batch], SCORED_AT_ONCE)
+        while groups:
+            run = _SandboxRun()
+            yield from self._run(batch, groups, run)
+            if not run.prepared or not (run.failed or len(run.not_run) < len(groups)):
+                yield [_fault(name, run.sentence) for group in groups for name in group]
+                return
+            faults = [_fault(group[0], run.sentence) for group in run.failed if len(group) == 1]
+            if faults:
+                yield faults
+            halves = [
+                half
+                for group in run.failed
+                if len(group) > 1
+                for half in split(group, (len(group) + 1) // 2)
+            ]
+            groups = run.not_run + halves
+
+    def _run(
+        self, batch: Mapping[str, bytes], groups: Sequence[Sequence[str]], run: _SandboxRun
+    ) -> Iterator[list[EntryScoreOut]]:
+        """Score groups in one sandbox; ``run`` gets those that have no scores."""
+        sandbox = self._open({name: batch[name] for group in groups for name in group}, len(groups))
+        steps = [CellStep(cell_id="prepare", source=_PREPARE)]
+        steps += [
+            CellStep(cell_id=f"group-{number}", source=f"evaluation.score({list(group)!r})")
+            for number, group in enumerate(groups)
+        ]
+        try:
+            ran = iter(sandbox.run(steps))
+            run.prepared = _result(next(ran)) is not None
+            for group, each in zip(groups if run.prepared else (), ran, strict=False):
+                found = _result(each)
+                if found is not None and found.keys() >= set(group):
+                    yield [_score(name, found[name]) for name in group]
+                elif each.status is CellStatus.NOT_RUN:
+                    run.not_run.append(group)
+                else:
+                    run.failed.append(group)
+        finally:
+            run.sentence = sandbox.close().sentence or _STOPPED
+
+    def _open(self, batch: Mapping[str, bytes], groups: int) -> Sandbox:
+        """Open a sandbox with a batch, the teacher's files and the program."""
         order = {
             "metric": self.order.metric,
             "public_percent": self.order.public_percent,
@@ -168,22 +250,33 @@ class _BatchSandbox:
         size = sum(map(len, files.values()))
         limits = replace(
             SandboxLimits(),
-            seconds=seconds,
+            seconds=seconds * (1 + groups),
             cell_seconds=seconds,
             memory_bytes=_MEMORY_BYTES,
             disk_bytes=max(SandboxLimits().disk_bytes, 2 * size),
         )
-        sandbox = self.engine.open(limits, files)
-        try:
-            (ran,) = sandbox.run([CellStep(cell_id="evaluation", source=_CELL)])
-        finally:
-            end = sandbox.close()
-        result = _result(ran)
-        if result is None:
-            return end.sentence or "Its evaluation was stopped."
-        if "failure" in result:
-            raise InvalidInput(str(result["failure"]))
-        return [_score(name, result["scores"][name]) for name in batch]
+        return self.engine.open(limits, files)
+
+
+@dataclass(slots=True, kw_only=True)
+class _SandboxRun:
+    """How one sandbox ended.
+
+    Attributes:
+        prepared: whether the teacher's files were loaded.
+        failed: the groups that it was stopped in.
+        not_run: the groups that it did not come to.
+    """
+
+    prepared: bool = False
+    failed: list[Sequence[str]] = field(default_factory=list)
+    not_run: list[Sequence[str]] = field(default_factory=list)
+    sentence: str = ""
+
+
+def split(names: Sequence[str], most: int) -> list[Sequence[str]]:
+    """Split names into groups of at most so many."""
+    return [names[start : start + most] for start in range(0, len(names), most)]
 
 
 def program_files() -> dict[str, bytes]:
@@ -196,8 +289,11 @@ def program_files() -> dict[str, bytes]:
     }
 
 
-def _result(ran: CellRun) -> dict[str, dict[str, dict[str, object]]] | None:
-    """What the program printed last; None where it did not come to its end."""
+def _result(ran: CellRun) -> dict[str, dict[str, object]] | None:
+    """The scores that a step printed; None where it did not come to its end.
+
+    Raises InvalidInput: the teacher's files failed.
+    """
     printed = "".join(
         str(each.get("text", ""))
         for each in ran.outputs
@@ -207,8 +303,20 @@ def _result(ran: CellRun) -> dict[str, dict[str, dict[str, object]]] | None:
         for each in ran.outputs:
             print(each.get("evalue") or each.get("text") or "", flush=True)
         return None
-    found: dict[str, dict[str, dict[str, object]]] = json.loads(printed.strip().splitlines()[-1])
-    return found
+    # The teacher's files may print too, also after the result.
+    for line in reversed(printed.splitlines()):
+        with suppress(ValueError):
+            found = json.loads(line)
+            if isinstance(found, dict) and "failure" in found:
+                raise InvalidInput(str(found["failure"]))
+            if isinstance(found, dict) and "scores" in found:
+                scores: dict[str, dict[str, object]] = found["scores"]
+                return scores
+    return None
+
+
+def _fault(name: str, sentence: str) -> EntryScoreOut:
+    return EntryScoreOut(entry=name, problem=sentence, fault=True)
 
 
 def _score(name: str, found: Mapping[str, object]) -> EntryScoreOut:

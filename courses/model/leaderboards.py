@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from ...hub.records.audit import AuditEntry
 from ...hub.schemas.coursework.leaderboards import Counts, Metric
 from .records import Folder
+
+SCORED_AT_ONCE: Final = 32
+"""Submissions that are scored together; then their results are stored."""
 
 
 class EntryOutcome(StrEnum):

@@ -121,35 +121,40 @@ def score(
     if models:
         public = public_rows(len(test.targets), test.public_percent, test.seed)
         for name, own in _values_by_name(test, models, together=together).items():
-            if own is None:
-                found[name] = WeightsScore(problem="The model fails on the hidden data.")
-            else:
-                found[name] = _score(own, public, test.metric)
+            found[name] = (
+                WeightsScore(problem=own)
+                if isinstance(own, str)
+                else _score(own, public, test.metric)
+            )
     return found
 
 
 def _values_by_name(
     test: HiddenTest, models: Mapping[str, torch.nn.Module], *, together: bool
-) -> dict[str, torch.Tensor | None]:
-    """Return the values of each model; None where its weights make it fail.
+) -> dict[str, torch.Tensor | str]:
+    """Return the values of each model, or the sentence why its weights have none.
 
     Raises whatever the architecture raises with its own weights.
     """
     try:
         return dict(zip(models, _values(test, [*models.values()], together=together), strict=True))
-    except (InvalidInput, MemoryError):
+    except MemoryError:
         raise
     except Exception:
         _values(test, [test.architecture], together=False)
-    found: dict[str, torch.Tensor | None] = {}
-    for name, model in models.items():
-        try:
-            (found[name],) = _values(test, [model], together=False)
-        except MemoryError:
-            raise
-        except Exception:
-            found[name] = None
-    return found
+    return {name: _values_alone(test, model) for name, model in models.items()}
+
+
+def _values_alone(test: HiddenTest, model: torch.nn.Module) -> torch.Tensor | str:
+    try:
+        (values,) = _values(test, [model], together=False)
+    except MemoryError:
+        raise
+    except InvalidInput as error:  # the weights decide the shape of the outputs
+        return f"With these weights: {error.message}"
+    except Exception:
+        return "The model fails on the hidden data."
+    return values
 
 
 def public_rows(count: int, percent: int, seed: int) -> torch.Tensor:

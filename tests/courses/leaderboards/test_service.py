@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.leaderboards.evaluation import WeightsEvaluation
+from carrel.courses.leaderboards.evaluation import MOST_SECONDS, WeightsEvaluation
 from carrel.courses.leaderboards.weights_file import stored_tensors
 from carrel.courses.roster.access import CourseAccess
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.leases import LeaseRecord
+from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.snapshot import PriorityClass
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas.courses import ExtensionIn, FileIn
@@ -29,6 +30,7 @@ from carrel.hub.schemas.coursework.leaderboards import (
     LeaderboardResultOut,
     WeightsIn,
 )
+from carrel.hub.transitions import lifecycle
 
 from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
 from .. import course_site
@@ -241,6 +243,55 @@ def test_a_fault_is_evaluated_once_more_and_then_costs_nothing(site: CourseSite)
     site.services.leaderboards.evaluation.reconcile()
     assert send(site).id != first.id
     assert shown(site).left == 1
+
+
+def test_the_time_limit_fits_the_number_of_submissions(site: CourseSite) -> None:
+    first = send(site)
+    lease = begin(site)
+    store, context = site.services.access.store.leaderboards, site.services.access.context
+    record = context.store.request(requests(site)[-1])
+    seconds = site.services.access.store.assignment("cs101", "ps1").seconds
+    assert record.seconds == 120 + 3 * seconds
+    (entry,) = store.entries("cs101", "ps1")
+    for number in range(200):
+        later = entry.sent_at + 1 + number
+        store.add(replace(entry, id=f"w-{number}", person="student2", request="", sent_at=later))
+    end(site, scored(first), lease=lease)
+    site.services.leaderboards.evaluation.reconcile()
+    record = context.store.request(requests(site)[-1])
+    assert record.seconds == min(120 + 8 * seconds, MOST_SECONDS)
+    assert record.seconds <= site.services.access.max_seconds("cs101")
+
+
+def test_what_a_request_has_evaluated_before_it_ended_early_counts(site: CourseSite) -> None:
+    sent = [send(site), send(site, linear(1, 2, 3, 4), STUDENT2)]
+    end(site, scored(sent[0]), state=State.TIMED_OUT)
+    outcomes = {each.id: (each.outcome, each.sentence) for each in logged(site)}
+    assert outcomes[sent[0].id][0] == "scored"
+    assert outcomes[sent[1].id][0] == ""
+    site.services.leaderboards.evaluation.reconcile()
+    assert [each.entry for each in order(site, requests(site)[-1]).entries] == [sent[1].id]
+    for _ in range(2):  # without any result
+        end(site, state=State.TIMED_OUT)
+        site.services.leaderboards.evaluation.reconcile()
+    assert {each.id: each.outcome for each in logged(site)}[sent[1].id] == "fault"
+    assert "It was evaluated twice." in logged(site)[0].sentence
+
+
+def test_results_of_all_attempts_at_a_request_are_collected(site: CourseSite) -> None:
+    sent = [send(site), send(site, linear(1, 2, 3, 4), STUDENT2)]
+    lease, context = begin(site), site.services.access.context
+    result = LeaderboardResultOut(scores=[scored(sent[0])])
+    folder = context.files.attempt_folder(requests(site)[-1], lease.epoch)
+    (folder / LEADERBOARD_RESULT).write_text(result.model_dump_json())
+    why, now = Cause(code=CauseCode.LOST, message="The node is gone."), context.clock()
+    context.store.apply_to_lease(
+        lease.id, lifecycle.lose, why, now=now, charge_until=now, requeue=True
+    )
+    assert {each.outcome for each in logged(site)} == {""}
+    end(site, scored(sent[1]), state=State.TIMED_OUT)
+    assert len(requests(site)) == 1
+    assert logged(site)[0].outcome == "scored"
 
 
 def test_what_would_fail_again_is_not_evaluated_once_more(

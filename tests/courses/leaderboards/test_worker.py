@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from ast import literal_eval
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from carrel.courses.leaderboards.worker import batches, program_files, scored
+from carrel.courses.leaderboards.worker import batches, earlier_scores, program_files, scored
+from carrel.courses.model.leaderboards import SCORED_AT_ONCE
 from carrel.courses.sandbox.interface import (
     CellRun,
     CellStatus,
@@ -18,7 +21,13 @@ from carrel.courses.sandbox.interface import (
     SandboxLimits,
     StopReason,
 )
-from carrel.hub.schemas.coursework.leaderboards import LeaderboardOrderOut, WeightsRefOut
+from carrel.hub.schemas.coursework.leaderboards import (
+    LEADERBOARD_RESULT,
+    EntryScoreOut,
+    LeaderboardOrderOut,
+    LeaderboardResultOut,
+    WeightsRefOut,
+)
 
 from ... import torch_packages
 from ...source_tree import ROOT, loaded_with, modules
@@ -41,21 +50,28 @@ def order(*names: str) -> LeaderboardOrderOut:
 
 @dataclass
 class FragileSandbox:
-    """Ends where one of its files of weights is ``bad``; else all have the same scores."""
+    """Ends where one of the files of a step is ``bad``; else all have the same scores."""
 
-    names: list[str]
-    text: str = ""
+    prepared: str = '{"scores": {}}'
+    gone: bool = False
 
-    def run(self, steps: list[CellStep]) -> Iterator[CellRun]:
-        (step,) = steps
-        if "bad" in self.names:
-            yield CellRun(cell_id=step.cell_id, status=CellStatus.KILLED)
-            return
-        score = '{"public": 0.5, "private": 0.25, "problem": ""}'
-        scores = ", ".join(f'"{name}": {score}' for name in self.names)
-        text = self.text or f'{{"scores": {{{scores}}}}}'
-        printed = {"output_type": "stream", "name": "stdout", "text": f"hello\n{text}\n"}
-        yield CellRun(cell_id=step.cell_id, status=CellStatus.OK, outputs=(printed,))
+    def run(self, steps: Iterable[CellStep]) -> Iterator[CellRun]:
+        for step in steps:
+            _, _, names = step.source.rstrip(")").partition("score(")
+            group = literal_eval(names) if names else []
+            if self.gone:
+                yield CellRun(cell_id=step.cell_id, status=CellStatus.NOT_RUN)
+            elif "bad" in group:
+                self.gone = True
+                yield CellRun(cell_id=step.cell_id, status=CellStatus.KILLED)
+            elif "slow" in group:
+                yield CellRun(cell_id=step.cell_id, status=CellStatus.TIMEOUT)
+            else:
+                score = {"public": 0.5, "private": 0.25, "problem": ""}
+                text = json.dumps({"scores": dict.fromkeys(group, score)})
+                printed = f"hello\n{text if names else self.prepared}\nbye\n"
+                output = {"output_type": "stream", "name": "stdout", "text": printed}
+                yield CellRun(cell_id=step.cell_id, status=CellStatus.OK, outputs=(output,))
 
     def close(self) -> SandboxEnd:
         return SandboxEnd(cause=StopReason.MEMORY, sentence="It used too much memory.")
@@ -63,18 +79,34 @@ class FragileSandbox:
 
 @dataclass
 class FragileEngine:
-    text: str = ""
+    prepared: str = '{"scores": {}}'
     opened: list[list[str]] = field(default_factory=list)
 
     def open(self, limits: SandboxLimits, files: Mapping[str, bytes]) -> FragileSandbox:
         names = [name.removeprefix("weights/") for name in files if name.startswith("weights/")]
         self.opened.append(names)
-        return FragileSandbox(names, self.text)
+        return FragileSandbox(self.prepared)
+
+
+def run(
+    engine: SandboxEngine, *names: str, known: Sequence[EntryScoreOut] = ()
+) -> tuple[LeaderboardResultOut, list[LeaderboardResultOut]]:
+    """Return the result of an order, and what was stored on the way."""
+    stored: list[LeaderboardResultOut] = []
+    result = scored(
+        engine,
+        order(*names),
+        teachers={},
+        weights=lambda _: b"",
+        known=known,
+        store=stored.append,
+    )
+    return result, stored
 
 
 def test_a_file_that_ends_the_sandbox_costs_no_other_its_score() -> None:
     engine = FragileEngine()
-    result = scored(engine, order("a", "b", "bad", "c"), teachers={}, weights=lambda _: b"")
+    result, _ = run(engine, "a", "b", "bad", "c")
     assert [(each.entry, each.public, each.fault) for each in result.scores] == [
         ("a", 0.5, False),
         ("b", 0.5, False),
@@ -82,17 +114,64 @@ def test_a_file_that_ends_the_sandbox_costs_no_other_its_score() -> None:
         ("c", 0.5, False),
     ]
     assert result.scores[2].problem == "It used too much memory."
-    assert [len(names) for names in engine.opened] == [4, 2, 2, 1, 1]
+    assert [len(names) for names in engine.opened] == [4, 4, 2, 1]
+
+
+def test_results_are_stored_after_each_group_of_submissions() -> None:
+    names = [f"w-{number}" for number in range(2 * SCORED_AT_ONCE + 1)]
+    names[SCORED_AT_ONCE] = "bad"
+    engine = FragileEngine()
+    result, stored = run(engine, *names)
+    assert len(engine.opened[0]) == len(names)
+    sizes = [len(each.scores) for each in stored]
+    assert sizes[:2] == [0, SCORED_AT_ONCE], "what comes after the first group is not lost"
+    assert sizes[2] == SCORED_AT_ONCE + 1, "the group that was not run is not split"
+    assert stored[-1] == result
+    assert [each.entry for each in result.scores] == names
+    assert [each.entry for each in result.scores if each.fault] == ["bad"]
+
+
+def test_a_group_whose_time_is_over_is_split_in_the_end() -> None:
+    engine = FragileEngine()
+    result, _ = run(engine, "a", "slow", "b")
+    assert [each.entry for each in result.scores if each.fault] == ["slow"]
+    assert [len(names) for names in engine.opened] == [3, 3, 2]
+
+
+def test_the_next_attempt_evaluates_only_what_the_earlier_ones_have_not(tmp_path: Path) -> None:
+    first = [
+        EntryScoreOut(entry="a", public=1.0, private=1.0),
+        EntryScoreOut(entry="b", problem="It used too much memory.", fault=True),
+    ]
+    for epoch, text in ((1, LeaderboardResultOut(scores=first).model_dump_json()), (2, '{"scor')):
+        (tmp_path / str(epoch)).mkdir()
+        (tmp_path / str(epoch) / LEADERBOARD_RESULT).write_text(text)
+    (tmp_path / "3").mkdir()
+    known = earlier_scores(tmp_path / "3")
+    assert known == first[:1]
+    engine = FragileEngine()
+    result, stored = run(engine, "a", "b", known=known)
+    assert engine.opened == [["b"]]
+    assert [each.public for each in result.scores] == [1.0, 0.5]
+    assert stored[0].scores == known
 
 
 def test_a_failure_of_the_teachers_file_is_told_once_and_blames_no_student() -> None:
     engine = FragileEngine('{"failure": "leaderboard.py: OSError: hidden.pt"}')
-    result = scored(engine, order("a", "b"), teachers={}, weights=lambda _: b"")
+    result, stored = run(engine, "a", "b")
+    assert stored[-1] == result
     assert result.failure == "leaderboard.py: OSError: hidden.pt"
     assert {each.problem for each in result.scores} == {
         "The files of the leaderboard failed, which your teacher has to correct."
     }
     assert all(each.fault for each in result.scores)
+    assert len(engine.opened) == 1
+
+
+def test_a_sandbox_that_ends_before_the_first_submission_is_not_opened_for_each() -> None:
+    engine = FragileEngine("nothing")
+    result, _ = run(engine, "a", "b", "c")
+    assert [each.fault for each in result.scores] == [True, True, True]
     assert len(engine.opened) == 1
 
 
@@ -122,6 +201,7 @@ def test_weights_are_scored_in_the_sandbox(sandboxes: SandboxEngine) -> None:
         order(*contents),
         teachers={"leaderboard.py": teachers},
         weights=lambda entry: contents[entry.entry],
+        store=lambda _: None,
     )
     assert result.failure == ""
     good, bad = result.scores

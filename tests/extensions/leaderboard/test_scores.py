@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from carrel.hub.errors import InvalidInput
 
 from ... import torch_packages
-from ...courses.leaderboards.weights_samples import PERFECT, linear, safetensors
+from ...courses.leaderboards.weights_samples import PERFECT, TEACHERS, linear, safetensors
 
 torch, _execution = torch_packages.load()
 
@@ -187,3 +188,66 @@ def test_weights_that_make_the_model_fail_cost_no_other_its_score() -> None:
     found = score(test, {"good": saved(good), "bad": saved(good | {"place": torch.tensor(9)})})
     assert found["bad"] == WeightsScore(problem="The model fails on the hidden data.")
     assert found["good"].public is not None
+
+
+class Narrow(torch.nn.Module):
+    """Its weights decide the shape and the dtype of its outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.tensor(0))
+        self.table = torch.nn.Parameter(torch.eye(2))
+
+    def forward(self, inputs: torch.Tensor) -> object:
+        found = inputs @ self.table
+        outputs = [found, found[:1], found[:, :1].squeeze(1), found.to(torch.complex64), None]
+        return outputs[int(self.rows)]
+
+
+def test_outputs_that_cannot_be_scored_are_a_verdict_of_their_submission() -> None:
+    test = hidden_test(
+        Narrow(),
+        (torch.eye(2), torch.tensor([0, 1])),
+        metric="accuracy",
+        public_percent=50,
+        seed=1,
+    )
+    contents = {
+        str(rows): saved({"rows": torch.tensor(rows), "table": torch.eye(2)}) for rows in range(5)
+    }
+    found = score(test, contents)
+    assert found["0"] == WeightsScore(public=1.0, private=1.0)
+    sentence = "With these weights: The architecture does not return a tensor"
+    assert found["1"].problem.startswith(sentence)
+    assert found["2"].problem.startswith("With these weights: The metric accuracy cannot compare")
+    assert found["3"].problem == "The model fails on the hidden data."
+    assert found["4"].problem.startswith(sentence)
+
+
+def test_the_program_scores_groups_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    for name, content in {"a": linear(*PERFECT), "b": linear(0, 1, 1, 0)}.items():
+        (tmp_path / "weights").mkdir(exist_ok=True)
+        (tmp_path / "weights" / name).write_bytes(content)
+    (tmp_path / "teacher").mkdir()
+    (tmp_path / "teacher" / "leaderboard.py").write_bytes(TEACHERS)
+    (tmp_path / "order.json").write_text(
+        json.dumps({"metric": "accuracy", "public_percent": 50, "seed": 7})
+    )
+    evaluation = program.prepare()
+    assert evaluation is not None
+    evaluation.score(["b"])
+    evaluation.score(["a"])
+    printed = [json.loads(line)["scores"] for line in capsys.readouterr().out.splitlines() if line]
+    assert printed[0] == {}
+    assert [{name: each["public"] for name, each in found.items()} for found in printed[1:]] == [
+        {"b": 0.0},
+        {"a": 1.0},
+    ]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "teacher" / "leaderboard.py").write_text("1 / 0")
+    assert program.prepare() is None
+    assert "leaderboard.py: ZeroDivisionError" in capsys.readouterr().out
