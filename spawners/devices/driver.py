@@ -12,13 +12,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from . import plugins
+from .plugin_target import load_plugin
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the report of the plug-in."""
     try:
-        report = plugins.load(arguments[0]).list_devices()
+        report = load_plugin(arguments[0]).list_devices()
         text = json.dumps(
             {
                 "reason": report.reason,

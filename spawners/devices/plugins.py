@@ -6,10 +6,11 @@ import logging
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, cast
+from typing import Final
 
 from ...hub.errors import BackendFailed
 from ...hub.interfaces.devices import DevicePlugin
+from .plugin_target import load_plugin
 
 GROUP: Final = "carrel.devices"
 
@@ -67,15 +68,9 @@ def plugin_of(driver: str) -> DevicePlugin:
     )
 
 
-def load(target: str) -> DevicePlugin:
-    """Load a plug-in from the value of its entry point; raises whatever its code raises."""
-    factory = EntryPoint(name="", value=target, group=GROUP).load()
-    return cast(DevicePlugin, factory())
-
-
 def _load(entry: EntryPoint) -> InstalledPlugin:
     try:
-        plugin = load(entry.value)
+        plugin = load_plugin(entry.value)
         _ = plugin.maker  # messages name it, also the one that says why its driver failed
     except Exception as error:  # the code of a plug-in may raise anything
         problem = (
