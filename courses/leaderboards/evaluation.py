@@ -74,13 +74,16 @@ class WeightsEvaluation:
     def entries(
         self, course: str, name: str, person: str | None = None
     ) -> Sequence[LeaderboardEntry]:
-        """The submissions, newest first, with their verdicts, which are stored when first read."""
-        found = self._store.entries(course, name, person)
-        if not self._settled(found):
-            return found
-        with ONE_BY_ONE:
-            self._store.change_waiting(self._settled(self._store.entries(course, name, person)))
+        """The submissions, newest first, with their verdicts."""
+        self.settle(course, name)
         return self._store.entries(course, name, person)
+
+    def settle(self, course: str, name: str) -> None:
+        """Store the verdicts of requests that have ended. Reads only submissions that wait."""
+        if not self._settled(self._store.waiting_in(course, name)):
+            return
+        with ONE_BY_ONE:
+            self._store.change_waiting(self._settled(self._store.waiting_in(course, name)))
 
     def check(self, board: Leaderboard) -> None:
         """Raise the CarrelError for which no request of the leaderboard can be created now."""
@@ -93,11 +96,8 @@ class WeightsEvaluation:
         """
         with ONE_BY_ONE:
             board = self._store.rule(course, name)
-            waiting = [
-                each
-                for each in reversed(self.entries(course, name))
-                if each.outcome is EntryOutcome.WAITING
-            ]
+            self.settle(course, name)
+            waiting = [*reversed(self._store.waiting_in(course, name))]
             if board is None or not waiting:
                 return
             try:
@@ -120,9 +120,9 @@ class WeightsEvaluation:
         for course, name in self._store.waiting():
             self.advance(course, name)
 
-    def wait(self, entry: LeaderboardEntry) -> str:
-        """Why a submission waits, for its student."""
-        record = self._record(entry.request)
+    def wait(self, request: str) -> str:
+        """Why the submissions of a request wait, for their students."""
+        record = self._record(request)
         if record is None:
             return "Waiting: one evaluation of a leaderboard runs at a time."
         return progress_sentence(record.state, self.access.context.plan_cache.wait_of(record.id))
@@ -225,8 +225,6 @@ class WeightsEvaluation:
         results: dict[str, _Evaluated | None] = {}
         settled = []
         for each in entries:
-            if each.outcome is not EntryOutcome.WAITING:
-                continue
             if each.request not in results:
                 results[each.request] = self._evaluated(each.request)
             result = results[each.request]

@@ -12,9 +12,10 @@ fault of the system or of the teacher's file, costs none of the day.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Final
 
 from ...hub.admission.request_factory import new_id
 from ...hub.errors import Conflict, Forbidden, InvalidInput
@@ -50,11 +51,13 @@ from ..roster.access import (
 from ..roster.class_list import ClassList
 from .evaluation import ONE_BY_ONE, WeightsEvaluation
 from .standings import LOWER_IS_BETTER, pseudonym, standings
+from .table_cache import TableCache
 from .weights_file import stored_tensors
 
 PROGRAM: Final = "leaderboard.py"
 """The teacher's file that builds the architecture and the hidden data."""
 _SEED_BYTES: Final = 16
+_STATE_DIGITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class LeaderboardService:
     class_list: ClassList
     blobs: Blobs
     evaluation: WeightsEvaluation
+    tables: TableCache = field(default_factory=TableCache)
 
     # -- for teachers ---------------------------------------------------------------------
 
@@ -135,11 +139,16 @@ class LeaderboardService:
         """The table with names and private scores, and all submissions. For teachers, graders."""
         self.access.assignment(self.access.membership(who, course, GRADERS), name)
         board = self._store.rule(course, name)
-        entries = self.evaluation.entries(course, name)
+        self.evaluation.settle(course, name)
+        rows = self._rows(board, names=True, private=True) if board else []
+        wait = cache(self.evaluation.wait)
         return LeaderboardLogOut(
             rule=rule_out(course, name, board),
-            rows=self._rows(board, entries, names=True, private=True) if board else [],
-            entries=[self._entry_out(each, names=True, private=True) for each in entries],
+            rows=rows,
+            entries=[
+                self._entry_out(each, wait, names=True, private=True)
+                for each in self._store.entries(course, name)
+            ],
         )
 
     def _files(self, body: BundleIn, known: Leaderboard | None) -> Folder:
@@ -175,19 +184,61 @@ class LeaderboardService:
         membership = self.access.membership(who, course)
         assignment = self.access.assignment(membership, name)
         board = self._store.rule(course, name)
-        entries = self.evaluation.entries(course, name)
-        mine = [each for each in entries if each.person == who.name]
-        private = board is not None and self._private_is_shown(board, assignment)
-        rows = self._rows(board, entries, private=private, own=who.name) if board else []
+        self.evaluation.settle(course, name)
+        rule, private = rule_out(course, name, board), False
+        rows: list[LeaderboardRowOut] = []
+        if board is not None:
+            private = self._private_is_shown(board, assignment)
+            rows = self._rows(board, private=private, own=who.name)
         return LeaderboardOut(
-            rule=rule_out(course, name, board),
+            rule=rule,
             private_shown=private,
             rows=rows,
-            mine=[self._entry_out(each, private=private) for each in mine],
-            left=self._left(assignment, board, membership, mine) if board else 0,
-            next_at=day_of(assignment, self.access.context.clock())[1],
-            zone=assignment.zone,
+            **self._own(who, membership, assignment, board, private=private),
         )
+
+    def state(self, who: Identity, course: str, name: str) -> str:
+        """Return a text that differs once what the reader sees differs, without reading the table.
+
+        For students: their own submissions, and how many there are of others with a verdict.
+        """
+        membership = self.access.membership(who, course)
+        assignment = self.access.assignment(membership, name)
+        board = self._store.rule(course, name)
+        self.evaluation.settle(course, name)
+        parts: list[object] = [board, self._store.counts(course, name), membership.role]
+        if membership.role is CourseRole.STUDENT:
+            private = board is not None and self._private_is_shown(board, assignment)
+            own = self._own(who, membership, assignment, board, private=private)
+            parts += [private, sorted(own.items())]
+        else:
+            waiting = self._store.waiting_in(course, name)
+            requests = sorted({each.request for each in waiting})
+            parts += [(each, self.evaluation.wait(each)) for each in requests]
+        return sha256(repr(parts).encode())[:_STATE_DIGITS]
+
+    def _own(
+        self,
+        who: Identity,
+        membership: CourseMembership,
+        assignment: Assignment,
+        board: Leaderboard | None,
+        *,
+        private: bool,
+    ) -> dict[str, Any]:
+        """The part of a leaderboard that is about its reader alone, by the names of its fields."""
+        now = self.access.context.clock()
+        mine = self._store.entries(assignment.course, assignment.name, who.name)
+        counts = self._counts_now(assignment, membership)
+        left = self._left(assignment, board, mine) if board and counts else 0
+        wait = cache(self.evaluation.wait)
+        return {
+            "mine": [self._entry_out(each, wait, private=private) for each in mine],
+            "left": left,
+            "past_due": not counts,
+            "next_at": day_of(assignment, now)[1],
+            "zone": assignment.zone,
+        }
 
     def submit(self, who: Identity, course: str, name: str, body: WeightsIn) -> LeaderboardEntryOut:
         """Take weights for the leaderboard; the same file again returns its submission.
@@ -227,7 +278,7 @@ class LeaderboardService:
             board = self._store.rule(course, name) or board
             entry = self._known_or_new(who.name, assignment, board, content, problem)
         self.access.context.notifier.notify()
-        return self._entry_out(entry)
+        return self._entry_out(entry, self.evaluation.wait)
 
     def _known_or_new(
         self,
@@ -293,10 +344,10 @@ class LeaderboardService:
 
     def _private_is_shown(self, board: Leaderboard, assignment: Assignment) -> bool:
         """Whether students see private scores: once no student can submit any more."""
-        if not board.private_after_due or assignment.due is None:
+        now = self.access.context.clock()
+        if not board.private_after_due or assignment.due is None or now <= assignment.due:
             return False
         shifts = DeadlineShifts.read(self.access.store, board.course)
-        now = self.access.context.clock()
         return not any(
             shifts.counts(assignment, member, now)
             for member in self.class_list.students(board.course)
@@ -306,13 +357,11 @@ class LeaderboardService:
         self,
         assignment: Assignment,
         board: Leaderboard,
-        membership: CourseMembership,
         own: Sequence[LeaderboardEntry],
     ) -> int:
-        """How many submissions are possible today."""
+        """How many submissions are possible today, before the due date."""
         begin, _ = day_of(assignment, self.access.context.clock())
-        bad = _unscored_since(begin, own)
-        if bad >= MOST_REFUSED_PER_DAY or not self._counts_now(assignment, membership):
+        if _unscored_since(begin, own) >= MOST_REFUSED_PER_DAY:
             return 0
         return max(0, board.per_day - self._used(assignment, own))
 
@@ -330,12 +379,19 @@ class LeaderboardService:
     def _rows(
         self,
         board: Leaderboard,
-        entries: Sequence[LeaderboardEntry],
         *,
         names: bool = False,
         private: bool = False,
         own: str = "",
     ) -> list[LeaderboardRowOut]:
+        course, name, by_private = board.course, board.assignment, private and not names
+        # Before the submissions are read: a table may be newer than its version, and not older.
+        version = board.seed, board.metric, board.counts, self._store.counts(course, name)
+        table = self.tables.table(
+            (course, name, by_private),
+            version,
+            lambda: standings(board, self._store.entries(course, name), by_private=by_private),
+        )
         return [
             LeaderboardRowOut(
                 rank=each.rank,
@@ -347,27 +403,28 @@ class LeaderboardService:
                 submissions=each.submissions,
                 sent_at=each.entry.sent_at,
             )
-            for each in standings(board, entries, by_private=private and not names)
+            for each in table
         ]
 
     def _entry_out(
-        self, entry: LeaderboardEntry, *, names: bool = False, private: bool = False
+        self,
+        entry: LeaderboardEntry,
+        wait: Callable[[str], str],
+        *,
+        names: bool = False,
+        private: bool = False,
     ) -> LeaderboardEntryOut:
+        waits = entry.outcome is EntryOutcome.WAITING
         return LeaderboardEntryOut(
             id=entry.id,
             person=entry.person if names else "",
             sent_at=entry.sent_at,
             sha256=entry.sha256,
             outcome=str(entry.outcome),
-            sentence=self._sentence(entry),
+            sentence=f"{entry.sentence} {wait(entry.request) if waits else ''}".strip(),
             public=entry.public,
             private=entry.private if private else None,
         )
-
-    def _sentence(self, entry: LeaderboardEntry) -> str:
-        if entry.outcome is not EntryOutcome.WAITING:
-            return entry.sentence
-        return f"{entry.sentence} {self.evaluation.wait(entry)}".strip()
 
 
 def _stands(entry: LeaderboardEntry, board: Leaderboard) -> bool:

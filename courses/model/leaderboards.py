@@ -78,6 +78,14 @@ class LeaderboardEntry:
     private: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryCounts:
+    """Submissions to one assignment. A verdict is final: with equal counts no table differs."""
+
+    sent: int
+    waiting: int
+
+
 class LeaderboardStore(Protocol):
     """Stores leaderboards. Each method is one transaction; ``change`` goes to the audit log."""
 
@@ -90,6 +98,12 @@ class LeaderboardStore(Protocol):
         self, course: str, assignment: str, person: str | None = None
     ) -> Sequence[LeaderboardEntry]:
         """The submissions of weights to an assignment, newest first."""
+
+    def waiting_in(self, course: str, assignment: str) -> Sequence[LeaderboardEntry]:
+        """The submissions to an assignment that wait for a verdict, newest first."""
+
+    def counts(self, course: str, assignment: str) -> EntryCounts:
+        """How many submissions there are; found by indexes, without reading them."""
 
     def add(self, entry: LeaderboardEntry) -> None: ...
 

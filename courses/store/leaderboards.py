@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
 from ...hub.records.audit import AuditEntry
 from ...hub.store.sql.marks_and_audit import record_change
 from ...hub.store.sql.tables.courses import assignments, leaderboard_entries, leaderboards
 from ...hub.store.sql.transactions import Transactions
 from ...hub.store.sql.upserts import put_row
-from ..model.leaderboards import EntryOutcome, Leaderboard, LeaderboardEntry
+from ..model.leaderboards import EntryCounts, EntryOutcome, Leaderboard, LeaderboardEntry
 from . import rows
 from .not_found import no_assignment
 
@@ -55,6 +55,20 @@ class SqlLeaderboardStore:
         query = query.order_by(table.sent_at.desc(), table.id.desc())
         return [_entry(row) for row in self._read(lambda c: c.execute(query).all())]
 
+    def waiting_in(self, course: str, assignment: str) -> Sequence[LeaderboardEntry]:
+        table = leaderboard_entries.c
+        query = select(leaderboard_entries).where(*_waiting(course, assignment))
+        query = query.order_by(table.sent_at.desc(), table.id.desc())
+        return [_entry(row) for row in self._read(lambda c: c.execute(query).all())]
+
+    def counts(self, course: str, assignment: str) -> EntryCounts:
+        table, count = leaderboard_entries.c, select(func.count()).select_from(leaderboard_entries)
+        sent = count.where(table.course == course, table.assignment == assignment)
+        waiting = count.where(*_waiting(course, assignment))
+        return self._read(
+            lambda c: EntryCounts(sent=c.scalar(sent) or 0, waiting=c.scalar(waiting) or 0)
+        )
+
     def add(self, entry: LeaderboardEntry) -> None:
         self._write(lambda c: c.execute(insert(leaderboard_entries).values(_values(entry))))
 
@@ -77,6 +91,15 @@ class SqlLeaderboardStore:
                 connection.execute(change)
 
         self._write(work)
+
+
+def _waiting(course: str, assignment: str) -> tuple[ColumnElement[bool], ...]:
+    table = leaderboard_entries.c
+    return (
+        table.outcome == str(EntryOutcome.WAITING),
+        table.course == course,
+        table.assignment == assignment,
+    )
 
 
 def _values(entry: LeaderboardEntry) -> dict[str, object]:

@@ -33,6 +33,8 @@ from ..common.terminal import plain
 from .selection import GRADERS, assignment_argument, course_option, in_question, working
 
 _EVERY: Final = 1.0
+_LONGEST_PAUSE: Final = 10.0
+"""Seconds between two reads with ``--watch``, which become longer: a class may wait at once."""
 
 
 @click.command("leaderboard", cls=ClientCommand)
@@ -127,7 +129,9 @@ def leaderboard_command(
                 display.as_json(board)
                 return
             _show(board.rule, board.rows, board.mine)
-            if board.rule.per_day:
+            if board.rule.per_day and board.past_due:
+                click.echo(f"{assignment} was due: it takes no further submissions of yours.")
+            elif board.rule.per_day:
                 again = display.local_time(board.next_at, time.time())
                 click.echo(f"Left today: {board.left} of {board.rule.per_day}. Next day: {again}.")
 
@@ -229,8 +233,10 @@ def submit_weights_command(
         name = working(client, course, assignment)
         body = WeightsIn(file=FileIn(name=file.name, content=content))
         sent = client.submit_weights(name, assignment, body)
+        pause = _EVERY
         while watch and not sent.outcome:
-            time.sleep(_EVERY)
+            time.sleep(pause)
+            pause = min(_LONGEST_PAUSE, 1.5 * pause)
             mine = client.leaderboard(name, assignment).mine
             sent = next(each for each in mine if each.id == sent.id)
     if as_json:

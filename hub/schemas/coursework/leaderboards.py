@@ -102,6 +102,7 @@ class LeaderboardOut(Out):
     """A leaderboard as a student sees it.
 
     ``left`` are the submissions left today, ``next_at`` is when the next day begins in ``zone``.
+    ``past_due`` says that the reader cannot submit any more.
     """
 
     rule: LeaderboardRuleOut
@@ -109,6 +110,7 @@ class LeaderboardOut(Out):
     rows: list[LeaderboardRowOut]
     mine: list[LeaderboardEntryOut]
     left: int
+    past_due: bool
     next_at: float
     zone: str
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from carrel.courses.leaderboards.evaluation import MOST_SECONDS, WeightsEvaluation
 from carrel.courses.leaderboards.weights_file import stored_tensors
+from carrel.courses.model.leaderboards import LeaderboardEntry
 from carrel.courses.roster.access import CourseAccess
+from carrel.courses.store.leaderboards import SqlLeaderboardStore
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.leases import LeaseRecord
@@ -335,6 +338,63 @@ def test_private_scores_are_shown_after_the_last_due_date(site: CourseSite) -> N
     site.clock.now += 86400
     found = shown(site)
     assert (found.private_shown, found.rows[0].private, found.mine[0].private) == (True, 0.25, 0.25)
+
+
+def test_open_pages_read_the_table_once_for_each_verdict(
+    site: CourseSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str | None] = []
+    entries = SqlLeaderboardStore.entries
+
+    def counted(
+        self: SqlLeaderboardStore, course: str, assignment: str, person: str | None = None
+    ) -> Sequence[LeaderboardEntry]:
+        read.append(person)
+        return entries(self, course, assignment, person)
+
+    monkeypatch.setattr(SqlLeaderboardStore, "entries", counted)
+    boards = site.services.leaderboards
+    sent = [send(site), send(site, linear(1, 2, 3, 4), STUDENT2)]
+    lease = begin(site)
+
+    def states() -> tuple[str, ...]:
+        return tuple(
+            boards.state(who, "cs101", "ps1") for who in (STUDENT1, STUDENT2, TEACHER) for _ in "12"
+        )
+
+    before = states()
+    shown(site)
+    read.clear()
+    assert states() == before
+    assert [len(shown(site, who).rows) for who in (STUDENT1, STUDENT2)] == [0, 0]
+    assert None not in read, "only own submissions are read"
+    end(site, *map(scored, sent), lease=lease)
+    read.clear()
+    assert not set(states()) & set(before)
+    for _ in range(3):
+        assert [len(shown(site, who).rows) for who in (STUDENT1, STUDENT2)] == [2, 2]
+    assert read.count(None) == 1
+
+
+def test_the_state_of_a_leaderboard_differs_with_what_its_reader_sees(site: CourseSite) -> None:
+    def state(who: Identity = STUDENT1) -> str:
+        return site.services.leaderboards.state(who, "cs101", "ps1")
+
+    seen = [state()]
+    opened(site, counts="last")
+    seen.append(state())
+    first = send(site)
+    seen.append(state())
+    end(site, scored(first))
+    seen.append(state())
+    site.clock.now += 86400  # another day
+    seen.append(state())
+    site.clock.now = course_site.DUE_AT + 86400 + 1
+    seen.append(state())
+    assert shown(site).past_due
+    assert len(set(seen)) == len(seen)
+    assert state() == seen[-1]
+    assert state(STUDENT2) != state()
 
 
 def test_a_rule_that_would_make_scores_incomparable_is_refused(site: CourseSite) -> None:

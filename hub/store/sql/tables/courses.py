@@ -384,4 +384,5 @@ leaderboard_entries = Table(
     Column("private", Double),
     _of_an_assignment(),
     Index("leaderboard_entries_of_person", "course", "assignment", "person"),
+    Index("leaderboard_entries_by_outcome", "outcome", "course", "assignment"),
 )

@@ -18,6 +18,8 @@ from ...forms.leaderboard import LeaderboardForm
 from ...html.urls import course_url
 from ...security.access import Visitor
 
+NO_CONTENT = 204
+
 router = APIRouter(
     include_in_schema=False, prefix="/course/{course}/assignment/{assignment}/leaderboard"
 )
@@ -30,8 +32,16 @@ def show(web: Carrel, visitor: Guest, course: CourseName, assignment: Assignment
 
 
 @router.get("/live")
-def live(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
-    """Render the live part: the table, and the submissions with their verdicts."""
+def live(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, seen: str = ""
+) -> Response:
+    """Render the live part: the table, and the submissions with their verdicts.
+
+    With the state of the leaderboard that the page has seen, nothing (204) where it has not
+    changed: hundreds of open pages ask every few seconds.
+    """
+    if seen and seen == web.courses.leaderboards.state(visitor.identity, course, assignment):
+        return Response(status_code=NO_CONTENT)
     found = _found(web, visitor, course, assignment)
     return html(web.render("courses/leaderboard_live.html", **found))
 
@@ -82,6 +92,8 @@ def _found(web: WebContext, visitor: Visitor, course: str, assignment: str) -> d
     place = web.courses.administration.show(who, course)
     address = course_url(course, "assignment", assignment, "leaderboard")
     found: dict[str, object] = {"course": place, "assignment": assignment, "address": address}
+    # Before the rest is read, which may be newer.
+    found["state"] = boards.state(who, course, assignment)
     if place.role == "student":
         board = boards.show(who, course, assignment)
         return found | {"rule": board.rule, "board": board, "rows": board.rows, "log": None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.schemas.courses import FileIn
@@ -83,10 +84,21 @@ def test_each_submission_has_a_verdict_and_students_see_pseudonyms(course: Site)
     page = shown(course.page(STUDENT1).get(PAGE))
     assert 'id="own-row"' in page
     assert "0.7500" in page
+    # A page asks for what it does not show yet.
+    (seen,) = set(re.findall(r'/live\?seen=(\w+)"', page))
+    assert course.page(STUDENT1).get(f"{PAGE}/live?seen={seen}").status_code == 204
+    assert "0.7500" in course.page(TEACHER).get(f"{PAGE}/live?seen={seen}").text
     assert "0.1250" not in page
     assert "student2" not in page
     teacher = shown(course.page(TEACHER).get(PAGE))
     for text in ("student1", "student2", "0.1250", "The file is a pickle", "refused"):
         assert text in teacher
     course.clock.now += 365 * 86400
-    assert "0.1250" in course.page(STUDENT1).get(f"{PAGE}/live").text
+    assert "0.1250" in course.page(STUDENT1).get(f"{PAGE}/live?seen={seen}").text
+    late = shown(course.page(STUDENT1).get(PAGE))
+    assert "ps1 was due: the leaderboard takes no further submissions of yours." in late
+    assert 'id="submit-weights"' not in late
+    assert "Left today" not in late
+    refused = send(course, f"{PAGE}/submit", STUDENT1, files=weights(linear(2, 2, 2, 2)))
+    assert refused.status_code == 409
+    assert "what you submit now does not count any more" in shown(refused, 409)
