@@ -30,6 +30,7 @@ from ..courses.services import CourseServices
 from ..courses.store import SqlCourseStore
 from . import plugins as hub_plugins
 from .accounts.store import Accounts
+from .attempts.compile_caches import OwnerCompileCaches
 from .backup.background import BackgroundBackups
 from .config import backend as config_backend
 from .config import log as config_log
@@ -143,6 +144,9 @@ def serve(state: StateFolder, settings: Settings) -> None:
         cipher=Cipher(state.encryption_keys),
         run_times=run_times,
         learned_order=usable_learned_order(state, settings.learned_order),
+        compile_caches=OwnerCompileCaches.of(
+            state.compile_caches, settings.compile_cache_bytes, homes.owner
+        ),
     )
     courses = CourseServices.build(
         context,

@@ -1,7 +1,7 @@
 """The files of a prefix in the folder of an attempt: computed by one job, offered to others.
 
-The kernel of the computation writes the header and the pickle. The folder belongs to the owner of
-the job: it is read bounded, and no link in it is followed.
+The kernel of the computation writes the header and the pickle, and what PyTorch has compiled. The
+folder belongs to the owner of the job: it is read bounded, and no link in it is followed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import hashlib
 import math
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from ...hub.attempts.compile_cache_side import COURSE
+from ...hub.attempts.compile_caches import copy_cache, keep_cache
 from ...hub.attempts.spec import OUTPUT
 from ...hub.files.safe_fs import Owner, opened_file
 from ...hub.records.json_value import parse_json
@@ -89,6 +92,8 @@ def keep(attempt: Path, folder: Path) -> PrefixHeader | None:
     if header is None or _sha256(draft / PICKLE) != header.sha256:
         shutil.rmtree(draft, ignore_errors=True)
         return None
+    with suppress(FileNotFoundError, ValueError):
+        keep_cache(attempt, draft / COURSE, request=folder.name, program="")
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
     return header
@@ -106,6 +111,8 @@ def offer(folder: Path, attempt: Path, *, owner: Owner | None = None) -> None:
         with opened_file(folder, name) as file:
             _copy(file, draft, most=LIMIT + _NOTEBOOK_BYTES, mode=0o600, owner=owner)
         draft.replace(attempt / name)
+    with suppress(FileNotFoundError):
+        copy_cache(folder / COURSE, attempt / COURSE, mode=0o600, owner=owner)
 
 
 def withdraw_offer(attempt: Path) -> None:

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import torch
 
+from ...hub.attempts import compile_cache_side
+from ..runtime.report import VARIABLE
 from . import package_cache
 
 _RESUMED: Final = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
@@ -24,11 +26,15 @@ _RESUMED: Final = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
 def use_own_cache() -> None:
     """Let the compiler keep its files where only the user writes, unless the user chose a folder.
 
-    Its default is below the folder for temporary files, with a name that others can guess.
+    Its default is below the folder for temporary files, with a name that others can guess. In a job
+    with a compile cache it is the folder of that.
 
     Raises:
         PermissionError: the folder belongs to another user, or others may write to it.
     """
+    reports = os.environ.get(VARIABLE)
+    if reports and compile_cache_side.begin_in_program(os.path.dirname(reports)):
+        return
     if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(package_cache.inductor_folder())
 

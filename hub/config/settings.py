@@ -16,6 +16,7 @@ The state folder holds everything that belongs to an installation:
     STATE/disks/USER.ext4 disk images of homes, if the site limits the size of homes
     STATE/courses/GROUP/data   course data, mounted at /course in containers of the group
     STATE/courses/.blobs  released and submitted files, by the SHA-256 of their contents
+    STATE/compile-caches/USER    what users' jobs have compiled with PyTorch; may be deleted
     STATE/outputs/ID      inputs, outputs and logs of requests
     STATE/reports         reports of past months; may be deleted
     STATE/logs            logs of the three processes and of sessions
@@ -43,6 +44,7 @@ USE_HALF_LIFE_SECONDS = 7 * 86400.0
 PREEMPTION_GRACE_SECONDS = 120.0
 CALLS_PER_SECOND = 20.0
 LOG_HEAD_SECONDS = 3600.0
+COMPILE_CACHE_BYTES = 256 << 20
 LOCALHOST = "127.0.0.1"
 CONTACT = (
     "No account, or forgotten your password? Ask the administrator of this site, or your teacher."
@@ -108,6 +110,8 @@ class Settings:
             month is over, and notify administrators who have chosen that.
         learned_order: the name of a learned queue order, an experiment: the file
             `STATE/learned-orders/NAME.json`; empty for none. A damaged file is logged and ignored.
+        compile_cache_bytes: the most bytes of compiled code that are kept for each user: what their
+            jobs compile with PyTorch, for their next jobs. 0: nothing is kept.
         log: the format of the service's log, `text` or `json`; overridden by CARREL_LOG.
     """
 
@@ -138,6 +142,7 @@ class Settings:
     currency: str = ""
     monthly_report: bool = False
     learned_order: str = ""
+    compile_cache_bytes: int = COMPILE_CACHE_BYTES
     log: str = "text"
 
     @property

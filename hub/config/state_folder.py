@@ -123,6 +123,11 @@ class StateFolder:
         return self.root / "prefixes"
 
     @property
+    def compile_caches(self) -> Path:
+        """What users' jobs have compiled with PyTorch; all of it can be compiled again."""
+        return self.root / "compile-caches"
+
+    @property
     def outputs(self) -> Path:
         return self.root / "outputs"
 

@@ -93,6 +93,7 @@ class JobController:
                 job = replace(job, from_cell=0)  # an attempt of its own has got further
         else:
             c.prefixes.offer(request, lease, folder)
+        c.compile_caches.offer(request, lease, folder)
         return LaunchOrder(
             lease_id=lease.id,
             request_id=request.id,

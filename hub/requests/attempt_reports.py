@@ -120,6 +120,11 @@ class AttemptReports:
             if report.kind == "prefix":
                 lease = c.store.lease(lease_id)
                 c.prefixes.used(lease.request_id, lease.epoch)
+            if report.kind == "compile_cache":
+                lease = c.store.lease(lease_id)
+                record = c.store.request(lease.request_id)
+                folder = c.files.attempt_folder(record.id, lease.epoch)
+                c.compile_caches.keep(record, lease, folder)
             if report.kind == "ended":
                 request = c.store.request(c.store.lease(lease_id).request_id)
                 target, cause = termination.by_runner(report.data, request.notice)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from ..attempts.compilations import read_compilations
+from ..attempts.compile_cache_report import read_compile_cache_report
 from ..attempts.notebook_format import is_marimo, read_notebook
 from ..attempts.reports import ReportedSeries, joined, last_reports, read_reports, thinned
 from ..attempts.spec import REPORTS
@@ -277,7 +278,17 @@ class TrialService:
         return ReportsOut(
             reports=[_report_out(*each, points) for each in found.items()],
             compilations=[] if trial else self.compilations(record),
+            compile_cache=[] if trial else self.compile_cache(record),
         )
+
+    def compile_cache(self, record: RequestRecord) -> list[str]:
+        """Return what the newest attempt says of its compile cache, as sentences."""
+        folders = islice(kept_folders(self.context.files, record), 1)
+        return [
+            sentence
+            for folder in folders
+            for sentence in read_compile_cache_report(folder).sentences
+        ]
 
     def compilations(self, record: RequestRecord) -> list[AcceleratedFunctionOut]:
         """Return the functions that the newest attempt has accelerated."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ..interfaces.backend import Backend
 from ..interfaces.clock import Clock
 from ..interfaces.files import Files
+from ..interfaces.job_reuse import CompileCaches, NoCompileCaches
 from ..interfaces.jupyterhub import JupyterHub
 from ..interfaces.run_times import NoRunTimes, RunTimes
 from ..interfaces.secrets import ValueCipher
@@ -53,4 +54,5 @@ class Context:
     pending_server_starts: PendingServerStarts = field(default_factory=PendingServerStarts)
     kernel_reports: KernelReports = field(default_factory=KernelReports)
     prefixes: PrefixOffers = field(default_factory=PrefixOffers)
+    compile_caches: CompileCaches = field(default_factory=NoCompileCaches)
     device_evidence: DeviceEvidence = field(default_factory=DeviceEvidence)

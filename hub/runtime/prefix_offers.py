@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CarrelError
-from ..interfaces.prefixes import SharedPrefixes
+from ..interfaces.job_reuse import SharedPrefixes
 from ..records.leases import LeaseRecord
 from ..records.requests import RequestRecord
 

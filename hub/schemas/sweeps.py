@@ -92,6 +92,8 @@ class ReportsOut(Out):
     reports: list[ReportOut]
     compilations: list[AcceleratedFunctionOut] = []
     """The newest attempt's functions, with the lines that keep them from being compiled."""
+    compile_cache: list[str] = []
+    """What the newest attempt has loaded from a compile cache and left in it, as sentences."""
 
 
 class SweepOut(Out):

@@ -12,6 +12,7 @@ attempt's folder contains all inputs and results:
     work/          the uploaded folder, if there is one; then it is the working folder
     progress.json  the job's own progress: $CARREL_PROGRESS
     reports.jsonl  the values that it reports: $CARREL_REPORTS
+    compiled/      the compiler's folder, if the job uses a compile cache; deleted at its end
     notice.json    the preemption notice, if there is one: $CARREL_NOTICE
     saved          touched by the job when its work is saved: $CARREL_SAVED
 

@@ -30,6 +30,7 @@ from ...hub.records.requests import CauseCode
 from ..processes.lease_processes import wait_gone
 from .attempt import outcome_messages as outcome
 from .attempt.attempt import AttemptMonitor
+from .attempt.compile_cache import conclude_compile_cache
 from .attempt.gang_member import join
 from .attempt.job_meter import start_job_meter
 from .attempt.log import Log
@@ -206,6 +207,7 @@ def execute(
     _conclude(attempt, outcome, wake_up)
     end_descendants(attempt)
     attempt.finish(outcome)
+    conclude_compile_cache(attempt, report)
     _write_provenance(attempt)
     attempt.log.write(f"carrel: {outcome.message}\n")
     attempt.log.close()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from carrel.courses.sandbox.interface import SandboxFactory
 from carrel.courses.services import CourseServices
 from carrel.hub.accounts.store import Accounts
 from carrel.hub.files.safe_fs import Owner
+from carrel.hub.interfaces.job_reuse import CompileCaches
 from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.courses import CourseIn, FileIn, ReceiptOut, ReleaseIn, SubmitIn
@@ -61,10 +62,13 @@ def build_site(
     owner: Owner | None = None,
     accounts: Accounts | None = None,
     prefixes: Path | None = None,
+    compile_caches: CompileCaches | None = None,
 ) -> CourseSite:
     clock, hub, backend = Clock(START), FakeHub(), FakeBackend()
     hub.people.add("gus")
     context = build(new_store(), backend, hub, clock, folder)
+    if compile_caches is not None:
+        context = replace(context, compile_caches=compile_caches)
     services = CourseServices.build(
         context,
         new_course_store(context.store),

@@ -25,7 +25,7 @@ from papermill.engines import NBClientEngine, NotebookExecutionManager, papermil
 from papermill.execute import remove_error_markers
 from papermill.log import logger
 
-from ....hub.attempts import snapshot_side
+from ....hub.attempts import compile_cache_side, snapshot_side
 from ....hub.attempts.kernel_code import installation
 from ....hub.attempts.notebook_format import code_cell_hashes, code_cell_numbers
 from ....hub.attempts.snapshots import WRITING
@@ -238,6 +238,8 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
         attempt = self.nb_man.attempt
         attempt.ready = True
         self._bound_kernel()
+        if self._uses_compile_cache:
+            self.install(compile_cache_side, str(attempt.folder))
         try:
             start = self._resume()
             self.prefix = class_prefix.of(self) if start == 0 else class_prefix.WithoutPrefix()
@@ -245,6 +247,13 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
         finally:
             self._await_snapshot()
         self.nb_man.settle()
+        if self._uses_compile_cache and not attempt.stopping.is_set():
+            run_sync(self.evaluate)("get_ipython().kernel.carrel_compile_cache.finish()")
+
+    @property
+    def _uses_compile_cache(self) -> bool:
+        folder = self.nb_man.attempt.folder / compile_cache_side.COMPILED
+        return bool(getattr(self.km, "ipykernel", False)) and folder.is_dir()
 
     def _execute_from(self, start: int) -> None:
         attempt, last = self.nb_man.attempt, None

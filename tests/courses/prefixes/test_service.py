@@ -10,6 +10,8 @@ import pytest
 
 from carrel.courses.model.prefixes import PrefixSwitch
 from carrel.courses.prefixes.attempt_files import read_header
+from carrel.hub.attempts.compile_cache_side import COURSE, NEW, OWN, read_cache
+from carrel.hub.attempts.compile_caches import OwnerCompileCaches
 from carrel.hub.attempts.journal import Journal
 from carrel.hub.controller.jobs import JobController
 from carrel.hub.errors import Forbidden, InvalidInput
@@ -38,6 +40,15 @@ SECONDS = 60.0
 @pytest.fixture
 def site(tmp_path: Path) -> CourseSite:
     made = course_site.build_site(tmp_path, prefixes=tmp_path / "prefixes")
+    made.create(students="student,name\nstudent1,Ada\nstudent2,Ben\n")
+    release(made, NOTEBOOK)
+    return made
+
+
+@pytest.fixture
+def caching(tmp_path: Path) -> CourseSite:
+    caches = OwnerCompileCaches(tmp_path / "compile-caches", 1 << 20)
+    made = course_site.build_site(tmp_path, prefixes=tmp_path / "prefixes", compile_caches=caches)
     made.create(students="student,name\nstudent1,Ada\nstudent2,Ben\n")
     release(made, NOTEBOOK)
     return made
@@ -85,7 +96,21 @@ def folder_of(site: CourseSite, lease: LeaseRecord) -> Path:
     return site.services.access.context.files.attempt_folder(lease.request_id, lease.epoch)
 
 
-def compute(site: CourseSite, request_id: str, *, saves: bool = True) -> None:
+def compiled(content: bytes) -> bytes:
+    """What a job leaves of its compiler, as `hub.attempts.compile_cache_side` does."""
+    header = {
+        "machine": "m",
+        "graphs": 1,
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "request": "",
+    }
+    return json.dumps(header).encode() + b"\n" + content
+
+
+def compute(
+    site: CourseSite, request_id: str, *, saves: bool = True, code: bytes | None = None
+) -> None:
     """Let the computation of the course end, as its runner would."""
     context = site.services.access.context
     order = request(site, request_id)
@@ -102,6 +127,9 @@ def compute(site: CourseSite, request_id: str, *, saves: bool = True) -> None:
             "sha256": hashlib.sha256(b"variables").hexdigest(),
         }
         (folder / "prefix.json").write_text(json.dumps(header))
+    if code is not None:
+        (folder / NEW).write_bytes(code)
+        leave_compiled(site, lease)
     end(site, lease, State.SUCCEEDED)
     assert context.store.request(request_id).state is State.SUCCEEDED
 
@@ -111,6 +139,13 @@ def end(site: CourseSite, lease: LeaseRecord, state: State) -> None:
     cause = Cause(code=CauseCode.SUCCEEDED, message="Ran.")
     store.apply(lease.request_id, lifecycle.stop, state, cause, now=now)
     store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=now)
+
+
+def leave_compiled(site: CourseSite, lease: LeaseRecord) -> None:
+    """Report that an attempt has compiled something, as its runner does."""
+    path = folder_of(site, lease).with_name(f"{lease.id}.jsonl")
+    event = Journal(path).write("compile_cache", {})
+    AttemptReports(site.services.access.context).store_events(lease.id, [event])
 
 
 def offered(site: CourseSite, lease: LeaseRecord) -> bool:
@@ -165,6 +200,54 @@ def test_each_job_gets_a_copy_of_its_own_and_what_it_saves_counts_once(
     assert (found.jobs, found.seconds, found.device_seconds) == (1, SECONDS, SECONDS)
     assert [each.state for each in found.notebooks] == ["ready"]
     assert [each.jobs for each in site.services.prefixes.course(TEACHER, "cs101").prefixes] == [1]
+
+
+def test_what_the_course_compiled_is_offered_and_what_a_student_compiled_is_not(
+    caching: CourseSite,
+) -> None:
+    site = caching
+    (notebook,) = switch(site, ON).notebooks
+    early = started(site, submitted(site, STUDENT1).id)
+    (folder_of(site, early) / NEW).write_bytes(compiled(b"of student1"))
+    leave_compiled(site, early)
+    end(site, early, State.SUCCEEDED)
+    compute(site, notebook.request, code=compiled(b"of the course"))
+
+    mine = folder_of(site, started(site, submitted(site, STUDENT1).id))
+    other = folder_of(site, started(site, submitted(site, STUDENT2).id))
+    for folder in (mine, other):
+        header, content = read_cache(str(folder / COURSE))
+        assert (header["request"], content) == (notebook.request, b"of the course")
+        assert (folder / COURSE).stat().st_mode & 0o077 == 0
+    assert read_cache(str(mine / OWN))[1] == b"of student1"
+    assert not (other / OWN).exists()
+    # The teacher has submitted the computation, but it is not one of their own programs.
+    assert site.services.access.context.compile_caches.kept("teacher") == ()
+
+    switch(site, OFF)
+    without = folder_of(site, started(site, submitted(site, STUDENT2).id))
+    assert not (without / COURSE).exists()
+
+
+def test_a_changed_notebook_gets_nothing_of_the_course(caching: CourseSite) -> None:
+    site = caching
+    (notebook,) = switch(site, ON).notebooks
+    compute(site, notebook.request, code=compiled(b"of the course"))
+    changed = text(f"{GIVEN[0]} # changed", GIVEN[1], ("answer = 1", ANSWER))
+    folder = folder_of(site, started(site, submitted(site, STUDENT1, changed).id))
+    assert not (folder / COURSE).exists()
+
+
+@pytest.mark.parametrize("code", [b"", b"{}\n", compiled(b"code")[:-1]])
+def test_a_damaged_cache_of_the_computation_is_not_offered(
+    caching: CourseSite, code: bytes
+) -> None:
+    site = caching
+    (notebook,) = switch(site, ON).notebooks
+    compute(site, notebook.request, code=code)
+    lease = started(site, submitted(site, STUDENT1).id)
+    assert offered(site, lease)
+    assert not (folder_of(site, lease) / COURSE).exists()
 
 
 @pytest.mark.parametrize(

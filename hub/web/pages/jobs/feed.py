@@ -122,6 +122,7 @@ def page_values(
         "trials": trials_of(web, visitor, request, shown.trials),
         "reports": report_curves(reported),
         "compilations": reported.compilations,
+        "compile_cache": reported.compile_cache,
         "who": visitor.identity,
         "csrf": csrf,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from carrel.hub.attempts.compile_cache_side import REPORT
 from carrel.hub.attempts.spec import COMPILATIONS, REPORTS
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.scheduling.model.plan import Start
@@ -19,7 +20,11 @@ __all__ = ["site"]
 def test_reported_values_are_thinned_and_only_for_those_who_may_see_the_job(site: Site) -> None:
     made = JobService(site.context).submit(STUDENT1, job())
     address = f"{API}/requests/{made.id}/reports"
-    assert site.api(STUDENT1).get(address).json() == {"reports": [], "compilations": []}
+    assert site.api(STUDENT1).get(address).json() == {
+        "reports": [],
+        "compilations": [],
+        "compile_cache": [],
+    }
     now, store = site.clock.now, site.context.store
     (lease,) = store.grant(
         [Start(request_id=made.id, devices=("SIM-0",))], now=now, lease_seconds=30
@@ -34,6 +39,9 @@ def test_reported_values_are_thinned_and_only_for_those_who_may_see_the_job(site
     function = {"function": "step", "place": "a.py, line 1", "outcome": "Compiled.",
                 "obstacles": []}  # fmt: skip
     (folder / COMPILATIONS).write_text(json.dumps(function) + "\n")
+    used = {"loaded": [{"graphs": 12, "used": 11, "request": "j-<b>", "course": False}],
+            "saved": {"graphs": 1, "bytes": 9}, "problems": []}  # fmt: skip
+    (folder / REPORT).write_text(json.dumps(used))
     found = site.api(STUDENT1).get(f"{address}?points=4").json()
     assert found == {
         "reports": [
@@ -41,6 +49,10 @@ def test_reported_values_are_thinned_and_only_for_those_who_may_see_the_job(site
              "least": 51.0, "most": 100.0}
         ],
         "compilations": [function],
+        "compile_cache": [
+            "Loaded 12 compiled graphs of your job j-<b>, of which 11 were used.",
+            "Kept 1 compiled graph for your next job.",
+        ],
     }  # fmt: skip  # grouped by meaning
     (whole,) = site.api(STUDENT1).get(address).json()["reports"]
     assert (len(whole["steps"]), whole["values"][3]) == (50, None)

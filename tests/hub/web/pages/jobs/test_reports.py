@@ -57,12 +57,14 @@ def test_accelerated_functions_are_shown_with_the_lines_that_prevent_it(world: W
         function="<b>step", place="Cell In[3], line 1", outcome="Executed plainly.",
         obstacles=[line],
     )  # fmt: skip
-    reported = ReportsOut(reports=[], compilations=[function])
+    loaded = ["Loaded 2 compiled graphs of your job j-<b>, of which 2 were used."]
+    reported = ReportsOut(reports=[], compilations=[function], compile_cache=loaded)
     world.service.reported["j-aaaaaaaa"] = reported
     page = world.browser().get(PAGE).text
     check_page(page)
     assert "&lt;b&gt;step" in page
     assert "if x.sum() &lt; 0:</code>: breaks the graph. Use torch.where." in page
+    assert "Loaded 2 compiled graphs of your job j-&lt;b&gt;" in page
 
 
 def test_values_whose_distance_is_infinite_are_drawn() -> None:
