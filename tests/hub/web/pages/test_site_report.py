@@ -65,6 +65,13 @@ def test_the_page_shows_usage_money_and_energy_and_links_to_the_csv(world: World
     ]
 
 
+def test_a_period_without_use_has_no_empty_tables(world: World) -> None:
+    url = f"{PREFIX}report?since=2026-10-01&until=2026-10-31"
+    page = world.browser("root-oauth").get(url).text
+    assert "No devices were used in this period." in page
+    assert "<table" not in page
+
+
 def test_the_call_returns_the_same_sums(world: World) -> None:
     world.sign_in.people["root-all"] = TokenHolder(identity=ROOT, scopes=ALL_SCOPES)
     found = world.program("root-all").get(f"{API}/report?since={NOVEMBER_10:.0f}").json()
