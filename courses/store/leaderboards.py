@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, upd
 
 from ...hub.records.audit import AuditEntry
 from ...hub.store.sql.marks_and_audit import record_change
+from ...hub.store.sql.merkle_log.queue import PRIVATE_SCORES, queue_line
 from ...hub.store.sql.tables.courses import assignments, leaderboard_entries, leaderboards
 from ...hub.store.sql.transactions import Transactions
 from ...hub.store.sql.upserts import put_row
@@ -70,7 +71,11 @@ class SqlLeaderboardStore:
         )
 
     def add(self, entry: LeaderboardEntry) -> None:
-        self._write(lambda c: c.execute(insert(leaderboard_entries).values(_values(entry))))
+        def work(connection: Connection) -> None:
+            connection.execute(insert(leaderboard_entries).values(_values(entry)))
+            _queue_lines(connection, entry)
+
+        self._write(work)
 
     def waiting(self) -> Sequence[tuple[str, str]]:
         table = leaderboard_entries.c
@@ -88,9 +93,19 @@ class SqlLeaderboardStore:
             for entry in entries:
                 waiting = table.id == entry.id, table.outcome == str(EntryOutcome.WAITING)
                 change = update(leaderboard_entries).where(*waiting).values(_values(entry))
-                connection.execute(change)
+                if connection.execute(change).rowcount:
+                    _queue_lines(connection, entry)
 
         self._write(work)
+
+
+def _queue_lines(connection: Connection, entry: LeaderboardEntry) -> None:
+    """Queue a submission with a verdict for the log."""
+    if entry.outcome is EntryOutcome.WAITING:
+        return
+    queue_line(connection, leaderboard_entries.name, (entry.id,))
+    if entry.private is not None:
+        queue_line(connection, PRIVATE_SCORES, (entry.id,))
 
 
 def _waiting(course: str, assignment: str) -> tuple[ColumnElement[bool], ...]:

@@ -15,7 +15,7 @@ from ..store.sql.merkle_log.line_proofs import Leaf, leaves_of, not_anchored, pr
 from ..store.sql.merkle_log.sources import SOURCES
 from ..store.sql.merkle_log.verification import Advance, LogFinding, ReadHead, verify_log
 from ..store.sql.tables.core import ledger
-from ..store.sql.tables.courses import feedback, submissions
+from ..store.sql.tables.courses import feedback, leaderboard_entries, submissions
 from ..store.sql.tables.merkle_log import log_anchors, log_heads, log_leaves, log_queue, logs
 from ..store.sql.transactions import Transactions
 from .recorded_head import RecordedHeadFile
@@ -118,7 +118,10 @@ class SqlLogStore:
         return self._transactions.read(work)
 
     def coursework(self, course: str, assignment: str, person: str) -> list[tuple[str, str]]:
-        """Return the lines of a student's submissions, and of the feedback that was released."""
+        """Return the lines of a student's submissions, and of the feedback that was released.
+
+        Submissions to the leaderboard are lines once they have a verdict.
+        """
 
         def work(connection: Connection) -> list[tuple[str, str]]:
             of_person = (
@@ -132,7 +135,16 @@ class SqlLogStore:
                 select(feedback.c.submission).where(feedback.c.submission.in_(ids))
             ).all()
             lines = [(submissions.name, str(each)) for each in ids]
-            return lines + [(feedback.name, str(each)) for each in sorted(told)]
+            lines += [(feedback.name, str(each)) for each in sorted(told)]
+            board = leaderboard_entries.c
+            scored = select(board.id).where(
+                board.course == course,
+                board.assignment == assignment,
+                board.person == person,
+                board.outcome != "",
+            )
+            weights = connection.scalars(scored.order_by(board.sent_at, board.id))
+            return lines + [(leaderboard_entries.name, each) for each in weights]
 
         return self._transactions.read(work)
 

@@ -66,7 +66,7 @@ class TransparencyLog:
         return verify_head(SignedHead(text=text, key=key, signature=signature), self.key.public)
 
     def prove_coursework(self, who: Identity, course: str, assignment: str) -> ProofDocument:
-        """Prove the own submissions to an assignment, and their released feedback.
+        """Prove the own submissions to an assignment and its leaderboard, and released feedback.
 
         Raises:
             NotFound: the caller has submitted nothing there.
@@ -76,7 +76,10 @@ class TransparencyLog:
         with self._one_proof(who.name):
             lines = self.store.coursework(course, assignment, who.name)
             if not lines:
-                raise NotFound(f"You have not submitted anything to {assignment} of {course}.")
+                raise NotFound(
+                    f"You have not submitted anything to {assignment} of {course}, or only weights "
+                    "without a verdict."
+                )
             return self._prove(lines)
 
     def prove_usage(

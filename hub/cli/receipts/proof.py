@@ -79,11 +79,17 @@ def _sentence(line: ProvedLine, now: float) -> str:
                 f"{row['released_by']}, in the log since {entered}, "
                 f"SHA-256 {row['files']['sha256']}"
             )
+        case "leaderboard_entries":
+            return (
+                f"Weights of {row['person']} for the leaderboard of {row['course']}/"
+                f"{row['assignment']}, received {at}, in the log since {entered}, SHA-256 "
+                f"{row['sha256']}: {row['sentence']}"
+            )
         case _:
             return f"A line of the table {line.table}, in the log since {entered}."
 
 
 def _own_time(line: ProvedLine) -> float:
     row = line.line or {}
-    names = ("at", "released_at", "ends_at")
+    names = ("at", "released_at", "ends_at", "sent_at")
     return next((float(row[name]) for name in names if name in row), line.entered_at)

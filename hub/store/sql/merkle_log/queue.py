@@ -12,6 +12,8 @@ from ..tables.merkle_log import log_queue
 
 GRADE_ACTIONS: Final = (AuditAction.POINTS_SET, AuditAction.SUBMISSION_CHOOSE)
 """Actions whose entries of the audit log are lines: they decide a grade before its release."""
+PRIVATE_SCORES: Final = "leaderboard_private_scores"
+"""The source of the private scores of leaderboards, which students do not see in their proofs."""
 
 
 def queue_line(connection: Connection, source: str, key: Sequence[object]) -> None:

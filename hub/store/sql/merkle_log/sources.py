@@ -26,9 +26,9 @@ from sqlalchemy import (
 )
 
 from ..tables.core import changes, ledger
-from ..tables.courses import feedback, submissions, verdicts
+from ..tables.courses import feedback, leaderboard_entries, submissions, verdicts
 from ..tables.merkle_log import log_leaves, log_queue
-from .queue import GRADE_ACTIONS
+from .queue import GRADE_ACTIONS, PRIVATE_SCORES
 
 _CHUNK = 400
 """Keys in one query: SQLite and PostgreSQL limit the number of parameters."""
@@ -47,6 +47,8 @@ class LineSource:
             its course.
         only: which rows of the table are lines; None for all of them.
         replaced: whether a row may be replaced by a newer one, which is a line again.
+        part: the name of the source, where some columns of a table are lines of their own, because
+            not everyone who may see the others may see them.
     """
 
     table: Table
@@ -56,10 +58,11 @@ class LineSource:
     log_of: Callable[[str], str] = str
     only: ColumnElement[bool] | None = None
     replaced: bool = False
+    part: str = ""
 
     @property
     def name(self) -> str:
-        return self.table.name
+        return self.part or self.table.name
 
     def rows(self, connection: Connection, keys: Sequence[str]) -> dict[str, LoggedRow]:
         """Return the rows with these keys, by key."""
@@ -118,6 +121,8 @@ class LineSource:
 
     def _among(self, keys: Sequence[str]) -> ColumnElement[bool]:
         if len(self.key) == 1:
+            if isinstance(self.table.c[self.key[0]].type, String):
+                return self.table.c[self.key[0]].in_(keys)
             return self.table.c[self.key[0]].in_([int(key) for key in keys])
         # Keys of verdicts: a request and the number of a submission.
         conditions = []
@@ -173,6 +178,31 @@ _GRADE_CHANGES = LineSource(
     log_of=lambda target: target.partition("/")[0],
     only=changes.c.action.in_(sorted(map(str, GRADE_ACTIONS))),
 )
+# A submission to a leaderboard is a line once it has a verdict, which is final.
+_LEADERBOARD = LineSource(
+    table=leaderboard_entries,
+    columns=(
+        *("id", "course", "assignment", "person", "request", "sha256", "size", "sent_at"),
+        *("outcome", "sentence", "public"),
+    ),
+    key=("id",),
+    log=leaderboard_entries.c.course,
+    only=leaderboard_entries.c.outcome != "",
+)
+_PRIVATE_SCORES = LineSource(
+    table=leaderboard_entries,
+    columns=("id", "private"),
+    key=("id",),
+    log=leaderboard_entries.c.course,
+    only=leaderboard_entries.c.private.is_not(None),
+    part=PRIVATE_SCORES,
+)
 SOURCES: Mapping[str, LineSource] = MappingProxyType(
-    {each.name: each for each in (_SUBMISSIONS, _VERDICTS, _GRADE_CHANGES, _FEEDBACK, _LEDGER)}
+    {
+        each.name: each
+        for each in (
+            *(_SUBMISSIONS, _VERDICTS, _GRADE_CHANGES, _FEEDBACK, _LEDGER),
+            *(_LEADERBOARD, _PRIVATE_SCORES),
+        )
+    }
 )
