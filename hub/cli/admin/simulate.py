@@ -12,10 +12,12 @@ import click
 
 from .... import __version__
 from ...config import garbage_collection
+from ...config.learned_orders import load_learned_order
 from ...errors import InvalidInput
 from ...messages import units
 from ...scheduling.model.snapshot import Period
 from ...simulation.policies import registry
+from ...simulation.policies.carrel_policy import CARREL, with_learned_order
 from ...simulation.replay import fairness_columns
 from ...simulation.replay.admission import admitted
 from ...simulation.replay.experiment import Experiment, ExperimentResult, run
@@ -28,10 +30,12 @@ from ...simulation.workload.nodes import ONE_POOL, parse_nodes
 from ...simulation.workload.quota_file import read_quota, unused
 from ...simulation.workload.reader import Selection, first_moment, last_moment, read_trace
 from ..common import display
+from ..common.operator_options import existing
 from .group_options import TEXT_PARSERS
 from .simulate_options import SimulateOptions, simulate_options
 
 if TYPE_CHECKING:
+    from ...scheduling.model.learned_order import LearnedOrder
     from ...scheduling.model.snapshot import Group
     from ...simulation.policies.policy import Schedules
 
@@ -50,7 +54,8 @@ def simulate_command(chosen: SimulateOptions) -> None:
 
     Policies decide at events, not at intervals. fifo is strict; greedy starts every job that
     fits; sjf and srtf know the durations; las is the policy of Tiresias with two queues; qssf is
-    that of Helios; carrel is that of the live service. Entry points of carrel.policies add others.
+    that of Helios; carrel is that of the live service, with --from-ledger also with the learned
+    order of the site, if it has one. Entry points of carrel.policies add others.
 
     A trace of the form csv has the columns submitted_at, seconds and devices, and optionally id,
     user, tenant, limit, share, model, members, minimum and arrangement. Times are dates or
@@ -67,11 +72,13 @@ def simulate_command(chosen: SimulateOptions) -> None:
       carrel simulate --trace own.csv --nodes 4x4,2x8 --quota next-term.toml --json -
       carrel simulate --trace gangs.csv --nodes 2x8:A100@sw1,2x8:A100@sw2
       carrel simulate --from-ledger --nodes +1x4 --quota next-term.toml
+      carrel simulate --from-ledger --policy carrel --learned-order philly
     """
     _check_outputs(chosen)
     garbage_collection.raise_thresholds()
-    policies = [registry.policy(name.strip()) for name in chosen.policy.split(",")]
+    named = [registry.policy(name.strip()) for name in chosen.policy.split(",")]
     experiment, nodes = _of_ledger(chosen) if chosen.from_ledger else _of_trace(chosen)
+    policies = _with_learned_orders(chosen, named)
     _report_lines(experiment.trace)
     results = [_timed(experiment, policy) for policy in policies]
     setup = _setup(chosen, nodes)
@@ -82,6 +89,30 @@ def simulate_command(chosen: SimulateOptions) -> None:
     if _STDOUT not in (chosen.json_out, chosen.html_out):
         display.table(_HEADER, [_row(each) for each in results], right=",".join(_HEADER[1:]))
         _print_fairness(results)
+
+
+def _with_learned_orders(chosen: SimulateOptions, named: list[Schedules]) -> list[Schedules]:
+    """Return the policies, Carrel's as the site has it, and one with the order of the options."""
+    found = list(named)
+    in_use = _order_in_use(chosen) if chosen.from_ledger and CARREL in found else None
+    if in_use is not None:
+        click.echo(f"{CARREL.name} uses the learned order {in_use.name}, as the site.", err=True)
+        live = with_learned_order(CARREL.name, in_use)
+        found = [live if each == CARREL else each for each in found]
+    if chosen.learned_order is not None:
+        order = load_learned_order(chosen.state, chosen.learned_order)
+        found.append(with_learned_order(f"{CARREL.name}:{order.name}", order))
+    return found
+
+
+def _order_in_use(chosen: SimulateOptions) -> LearnedOrder | None:
+    """Return the learned order of the site; None without a usable one, as in the service."""
+    name = existing(chosen.state).learned_order
+    try:
+        return load_learned_order(chosen.state, name) if name else None
+    except InvalidInput as error:
+        click.echo(f"{error.message} {CARREL.name} is replayed without it, as the site.", err=True)
+        return None
 
 
 def _setup(chosen: SimulateOptions, nodes: str) -> ExperimentSetup:

@@ -28,6 +28,7 @@ class SimulateOptions:
     state: StateFolder
     nodes: str | None
     policy: str
+    learned_order: str | None
     estimates: str
     seed: int
     quota: Path | None
@@ -82,6 +83,11 @@ _OPTIONS = (
         show_default=True,
         metavar="NAMES",
         help="Policies to compare: fifo, greedy, sjf, srtf, las, qssf, carrel.",
+    ),
+    click.option(
+        "--learned-order",
+        metavar="NAME",
+        help="Add carrel with the learned order STATE/learned-orders/NAME.json, as carrel:NAME.",
     ),
     click.option(
         "--estimates",

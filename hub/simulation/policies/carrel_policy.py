@@ -54,6 +54,13 @@ class CarrelPolicy:
 CARREL = CarrelPolicy()
 
 
+def with_learned_order(name: str, order: LearnedOrder) -> CarrelPolicy:
+    """Return Carrel's policy under a name, with a learned order."""
+    return CarrelPolicy(
+        name=name, source=f"{CARREL.source} Learned order: {order.name}.", learned_order=order
+    )
+
+
 class Carrel:
     """Passes events to the scheduler core, and applies its decisions."""
 

@@ -23,6 +23,7 @@ from carrel.hub.interfaces.store import Store
 from carrel.hub.records.calendar import Reservation, Term
 from carrel.hub.records.gangs import JobGang, JobRole
 from carrel.hub.records.requests import JobSpec, NewRequest
+from carrel.hub.scheduling.model.learned_order import WEIGHTS, LearnedOrder
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Budget, Period
 from carrel.hub.scheduling.model.states import State
@@ -343,6 +344,43 @@ def test_the_history_of_a_site_is_replayed_on_its_nodes_or_others(tmp_path: Path
     assert less["policies"]["carrel"]["jct"]["mean"] == (100 + 180) / 2
     assert (more["nodes"], less["nodes"]) == ("the site +1x2", "1x1")
     assert "tenants cannot have their own nodes" in str(refused(*words, "--nodes", "+lab=1x2"))
+
+
+def test_a_learned_order_is_replayed_beside_the_order_of_the_site(tmp_path: Path) -> None:
+    """Of two queued jobs the wide one passes by a discount for wide ones."""
+    state = stored_site(tmp_path)
+    with closing(open_store(state.database)) as store:
+        for number, (devices, ran) in enumerate([(2, 100.0), (1, 50.0), (2, 100.0)]):
+            at, names = 1000.0 + 10 * number, ("D0", "D1")[:devices]
+            new = store_kit.job(f"{number}", devices=devices)
+            lease = store_kit.running(store, new, *names, at=at)
+            store.apply(new.id, lifecycle.stop, State.SUCCEEDED, store_kit.DONE, now=at + ran)
+            store.apply_to_lease(lease.id, lifecycle.finish, now=at + ran, charge_until=at + ran)
+    state.learned_orders.mkdir()
+    order = LearnedOrder(name="wide", weights=(0.0, 0.0, 10.0, *(WEIGHTS - 3) * (0.0,)))
+    file = state.learned_orders / "wide.json"
+    file.write_text(order.as_json())
+    words = ("--from-ledger", "--state", state.root, "--policy", "fifo,carrel")
+    words += ("--learned-order", "wide")
+
+    def waits() -> tuple[dict[str, float], Result]:
+        result = carrel(*words, "--json", "-")
+        found = json.loads(result.stdout)["policies"]
+        return {name: each["wait"]["mean"] for name, each in found.items()}, result
+
+    without, _ = waits()
+    assert set(without) == {"fifo", "carrel", "carrel:wide"}
+    assert without["carrel:wide"] != without["carrel"]
+    Settings(learned_order="wide").save(state)
+    active, result = waits()
+    assert active["carrel"] == active["carrel:wide"] == without["carrel:wide"]
+    assert "carrel uses the learned order wide, as the site." in result.stderr
+    assert "Learned order: wide." in carrel(*words, "--html", "-").stdout
+    file.write_text("{")
+    assert "wide.json" in str(refused(*words))
+    ignored = carrel(*words[:-2], "--json", "-")
+    assert "carrel is replayed without it, as the site." in ignored.stderr
+    assert json.loads(ignored.stdout)["policies"]["carrel"]["wait"]["mean"] == without["carrel"]
 
 
 def test_the_quotas_of_the_next_term_are_simulated(tmp_path: Path) -> None:
