@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import html
 import inspect
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
@@ -121,7 +122,12 @@ def advise(  # one argument for each dimension, all but two optional
         InvalidInput: an argument is invalid; or the step has failed, or has not ended, with the
             present batch.
     """
-    _check(batch, samples, deadline, largest)
+    _check(
+        batch,
+        largest,
+        {"number of samples": samples, "deadline": deadline, "memory": memory},
+    )
+    allowed = LONGEST if budget is None else checked_budget(budget)
     runner = _StepRunner(
         step=step,
         make_batch=make_batch,
@@ -150,8 +156,8 @@ def advise(  # one argument for each dimension, all but two optional
     )
     goal = ProbeGoal(work=samples, deadline_seconds=deadline)
     before = _files()
-    measured = _measure(space, runner, goal, budget)
-    return Advice(advise_on(space, measured, goal, list(_notes(before, runner.meter))), measured)
+    measured = _measure(space, runner, goal, allowed, by_share=budget is None)
+    return Advice(advise_on(space, measured, goal, list(_notes(before, runner))), measured)
 
 
 def _choices(
@@ -160,11 +166,15 @@ def _choices(
     """Return the values to try of each dimension that the functions have, the present one first.
 
     Raises:
-        InvalidInput: values are given for a dimension that they do not have.
+        InvalidInput: values are given for a dimension that they do not have, or none of one.
     """
     found: dict[str, tuple[Any, ...]] = {}
     for name in DIMENSIONS:
         values = given[name]
+        if values is not None and not values:
+            raise InvalidInput(
+                f"{_PARAMETERS[name]} has no value to try.", accepted="At least one value, or None."
+            )
         if name == "threads" or _PARAMETERS[name] in parameters:
             found[name] = _usual(name) if values is None else tuple(values)
         elif values is not None:
@@ -175,15 +185,25 @@ def _choices(
     return found
 
 
-def _check(batch: int, samples: float, deadline: float, largest: int) -> None:
-    if not 1 <= batch <= largest:
+def _check(batch: int, largest: int, numbers: Mapping[str, float]) -> None:
+    if not isinstance(batch, int) or not 1 <= batch <= largest:
         raise InvalidInput(
             f"The batch {batch} is not possible.", accepted=f"A whole number from 1 to {largest}."
         )
-    if samples < 0 or deadline < 0:
+    for name, number in numbers.items():
+        if not (math.isfinite(number) and number >= 0):
+            raise InvalidInput(
+                f"The {name} {number} is not possible.", accepted="A number; 0 for unknown."
+            )
+
+
+def checked_budget(budget: float) -> float:
+    """Return the seconds of a probe. Raises InvalidInput: they are no positive number."""
+    if not (math.isfinite(budget) and budget > 0):
         raise InvalidInput(
-            "The number of samples, or the deadline, is negative.", accepted="0 for unknown."
+            f"The budget {budget} is not possible.", accepted="A positive number of seconds."
         )
+    return budget
 
 
 def _parameters(function: Callable[..., object]) -> set[str]:
@@ -214,13 +234,18 @@ def _usual(name: str) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StepRunner:
-    """Runs the step with a setting, and measures it."""
+    """Runs the step with a setting, and measures it.
+
+    Attributes:
+        not_numbers: the settings with which the step has returned NaN or an infinite number.
+    """
 
     step: Callable[..., object]
     make_batch: Callable[..., object]
     step_has: set[str]
     batch_has: set[str]
     meter: MemoryMeter
+    not_numbers: list[ProbeSetting] = field(default_factory=list)
 
     def measure(
         self, setting: ProbeSetting, purpose: ProbePurpose, seconds: float
@@ -229,11 +254,16 @@ class _StepRunner:
         rate, problem, out_of_memory = 0.0, "", False
         size = setting.batch or 1
         self.meter.reset()
+        returned: list[object] = [None]
+
+        def once() -> None:
+            returned[0] = self._run(setting)
+
         try:
             with time_limit(seconds), thread_count.threads(self._threads(setting)):
-                taken = seconds_of_step(
-                    lambda: self._run(setting), warm_up=purpose is ProbePurpose.SPEED
-                )
+                taken = seconds_of_step(once, warm_up=purpose is ProbePurpose.SPEED)
+                if _is_no_number(returned[0]):
+                    self.not_numbers.append(setting)
             rate = size / max(taken, 1e-9) if purpose is ProbePurpose.SPEED else 0.0
         except StepTimeout:
             problem = f"it did not end within {units.duration(max(1.0, seconds))}."
@@ -253,7 +283,7 @@ class _StepRunner:
     def _threads(self, setting: ProbeSetting) -> int | None:
         return None if "threads" in self.step_has else setting.threads
 
-    def _run(self, setting: ProbeSetting) -> None:
+    def _run(self, setting: ProbeSetting) -> object:
         values = {
             _PARAMETERS[name]: setting.choice(name)
             for name in DIMENSIONS
@@ -261,7 +291,17 @@ class _StepRunner:
         }
         for_batch = {name: value for name, value in values.items() if name in self.batch_has}
         data = self.make_batch(setting.batch, **for_batch)
-        self.step(data, **{name: value for name, value in values.items() if name in self.step_has})
+        known = {name: value for name, value in values.items() if name in self.step_has}
+        return self.step(data, **known)
+
+
+def _is_no_number(returned: object) -> bool:
+    """Whether a step has returned NaN or an infinite number, also as a tensor of one element."""
+    detach = getattr(returned, "detach", None)  # of a tensor
+    try:
+        return not math.isfinite(detach() if callable(detach) else returned)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return False
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -269,11 +309,15 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _measure(
-    space: ProbeSpace, runner: _StepRunner, goal: ProbeGoal, budget: float | None
+    space: ProbeSpace, runner: _StepRunner, goal: ProbeGoal, allowed: float, *, by_share: bool
 ) -> list[ProbeMeasurement]:
+    """Measure until the search has ended, or the seconds allowed.
+
+    Args:
+        by_share: also end after a part of the run, if that is known.
+    """
     measured: list[ProbeMeasurement] = []
     started = time.perf_counter()
-    allowed = LONGEST if budget is None else budget
     while True:
         left = allowed - (time.perf_counter() - started)
         candidate = next_candidate(space, measured, left)
@@ -287,17 +331,20 @@ def _measure(
                 f"The step failed with {setting_text(found.setting)}: {found.problem}",
                 accepted="A step, and a batch, that work; with budget=SECONDS for a slow step.",
             )
-        if len(measured) == 1 and budget is None and goal.work and found.rate:
-            allowed = min(LONGEST, SHARE * goal.work / found.rate)
+        if len(measured) == 1 and by_share and goal.work and found.rate:
+            allowed = min(allowed, SHARE * goal.work / found.rate)
 
 
-def _notes(before: Mapping[Path, tuple[int, int]], meter: MemoryMeter) -> Iterator[str]:
+def _notes(before: Mapping[Path, tuple[int, int]], runner: _StepRunner) -> Iterator[str]:
+    if runner.not_numbers:
+        settings = "; ".join(map(setting_text, dict.fromkeys(runner.not_numbers)))
+        yield f"The step returned NaN or an infinite number with: {settings}. Check the loss there."
     changed = sorted(path.name for path, stat in _files().items() if before.get(path) != stat)
     if changed:
         more = f" and {len(changed) - _SHOWN_FILES} more" if len(changed) > _SHOWN_FILES else ""
         shown = ", ".join(changed[:_SHOWN_FILES])
         yield f"Files in this folder were written during the probe: {shown}{more}."
-    if meter.kind == "process" and os.environ.get("CARREL_DEVICES"):
+    if runner.meter.kind == "process" and os.environ.get("CARREL_DEVICES"):
         yield "No device was measured: PyTorch is not imported, or sees no CUDA device."
     yield "The steps have changed your model: create it again before you train."
 

@@ -8,6 +8,7 @@ few calls of ``carrel.progress``.
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sys
 import time
@@ -91,8 +92,8 @@ def run_cells(cells: Sequence[str]) -> NotebookRun:
 
     def progress(done: float, of: float | None = None, text: str = "") -> None:
         del text
-        if of is None:
-            return
+        if of is None or not (math.isfinite(of) and math.isfinite(done)) or of <= 0:
+            return  # the end is unknown
         device = cuda()
         if device is not None:
             device.synchronize()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import os
 import shutil
 import signal
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...hub.errors import InvalidInput
-from ...hub.insight.probes.advice import ProbeGoal, advise_on, setting_text
+from ...hub.insight.probes.advice import ProbeAdvice, ProbeGoal, advise_on, setting_text
 from ...hub.insight.probes.search import next_candidate
 from ...hub.insight.probes.settings import (
     DIMENSIONS,
@@ -39,7 +40,7 @@ from ..runtime.checkpoint import (
 )
 from ..runtime.progress import progress
 from . import thread_count
-from .advise import LONGEST, SHARE, Advice
+from .advise import LONGEST, SHARE, Advice, checked_budget
 from .memory_meter import process_limit, status_bytes
 from .notebook_cells import NotebookRun
 
@@ -54,6 +55,10 @@ _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "threads": ("threads", "num_threads"),
     "workers": ("workers", "num_workers"),
 }
+_THREADS_BY_HAND: Final = (
+    "The number of threads is no parameter of this notebook: set OMP_NUM_THREADS in its first cell "
+    "(import os; os.environ['OMP_NUM_THREADS'] = '1'), before NumPy or PyTorch is imported."
+)
 _THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _OF_THE_JOB: Final = frozenset(
     {REQUEST_VARIABLE, RESUMES_VARIABLE, SAVED_VARIABLE, NOTICE_VARIABLE}
@@ -91,9 +96,15 @@ def probe_notebook(  # values of the command line
             On a device its own memory is the limit.
 
     Raises:
-        InvalidInput: the notebook has no such parameter, or has failed, or neither ends nor reports
-            progress, with its present settings; or the working folder is too large to copy.
+        InvalidInput: the budget, the deadline or the batch is no such number; the notebook has no
+            such parameter, or has failed, or neither ends nor reports progress, with its present
+            settings; or the working folder is too large to copy.
     """
+    checked_budget(budget)
+    if not (math.isfinite(deadline) and deadline >= 0):
+        raise InvalidInput(
+            f"The deadline {deadline} is not possible.", accepted="Seconds; 0 for none."
+        )
     notebook = _Notebook.read(source, parameters)
     names = notebook.names(batch_parameter)
     space = _space(notebook, names, memory)
@@ -104,9 +115,11 @@ def probe_notebook(  # values of the command line
         space, measured = _measure(space, runner, budget, whole_budget=whole_budget, notes=notes)
         notes += runner.written()
     goal = ProbeGoal(unit="run", work=1, deadline_seconds=deadline)
-    found = Advice(advise_on(space, measured, goal, notes), measured)
-    _keep(found)
-    return found
+    advice = advise_on(space, measured, goal, notes)
+    if not names.get("threads") and advice.fastest.setting.threads != space.start.threads:
+        advice = replace(advice, sentences=(*advice.sentences, _THREADS_BY_HAND))
+    _keep(advice, names)
+    return Advice(advice, measured)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +199,7 @@ def _assigned(source: str) -> dict[str, Any]:
             value = getattr(node, "value", None)
             for target in targets:
                 if isinstance(target, ast.Name) and value is not None:
-                    with suppress(ValueError):
+                    with suppress(ValueError, TypeError, SyntaxError, MemoryError):
                         found[target.id] = ast.literal_eval(value)
     return found
 
@@ -209,6 +222,11 @@ def _space(notebook: _Notebook, names: Mapping[str, str], memory: int) -> ProbeS
     start: dict[str, Any] = {name: values[0] for name, values in choices.items()}
     if "batch" in names:
         start["batch"] = notebook.value(names["batch"])
+        if start["batch"] < 1:
+            raise InvalidInput(
+                f"The parameter {names['batch']} is {start['batch']}: no run has such a batch.",
+                accepted="A batch of at least 1.",
+            )
     varied: dict[str, Any] = {name: values for name, values in choices.items() if len(values) > 1}
     limit = process_limit() - status_bytes("self", "VmRSS")
     return ProbeSpace(
@@ -322,11 +340,8 @@ class _NotebookRunner:
     def _run(self, setting: ProbeSetting, seconds: float) -> tuple[NotebookRun, int]:
         """Return what was seen, and the signal that ended the process if it was not ours."""
         order, result = self.folder / "order.json", self.folder / "result.json"
-        values = {
-            name: setting.batch if dimension == "batch" else setting.choice(dimension)
-            for dimension, name in self.names.items()
-        }
-        order.write_text(json.dumps(self.notebook.sources(values)), encoding="utf-8")
+        sources = self.notebook.sources(_parameters(setting, self.names))
+        order.write_text(json.dumps(sources), encoding="utf-8")
         result.unlink(missing_ok=True)
         outputs = self.folder / "outputs"
         shutil.rmtree(outputs, ignore_errors=True)
@@ -390,7 +405,8 @@ def _measure(
         candidate = next_candidate(space, measured, left)
         if candidate is None:
             return space, measured
-        progress(time.monotonic() - start, allowed, setting_text(candidate.setting))
+        text = f"seconds of the probe, which measures {setting_text(candidate.setting)}"
+        progress(round(time.monotonic() - start), round(allowed), text)
         found = runner.measure(candidate.setting, left)
         measured.append(found)
         if len(measured) > 1:
@@ -413,8 +429,21 @@ def _measure(
                 )
 
 
-def _keep(found: Advice) -> None:
+def _parameters(setting: ProbeSetting, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of the notebook's parameters with a setting."""
+    return {
+        name: setting.batch if dimension == "batch" else setting.choice(dimension)
+        for dimension, name in names.items()
+    }
+
+
+def _keep(found: ProbeAdvice, names: Mapping[str, str]) -> None:
+    """Write the advice for a job, with the parameters of its fastest run."""
     folder = os.environ.get(OUTPUT_VARIABLE)
     if folder:
-        text = json.dumps(found.found.as_json(), indent=2) + "\n"
+        kept = found.as_json() | {
+            "parameters": _parameters(found.fastest.setting, names),
+            "run_seconds": 1 / found.fastest.rate,
+        }
+        text = json.dumps(kept, indent=2) + "\n"
         (Path(folder) / RESULT).write_text(text, encoding="utf-8")

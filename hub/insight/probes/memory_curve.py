@@ -39,7 +39,8 @@ class MemoryCurve:
     def fit(cls, points: Iterable[tuple[int, int]]) -> Self | None:
         """Return the curve through pairs of batch and bytes.
 
-        None: there are fewer than three batches, or their memory does not grow by more than noise.
+        None: there are fewer than three batches, or their memory does not grow by more than noise,
+        or falls between them by more than it grows.
         """
         last = sorted({batch: used for batch, used in points if used > 0}.items())[-_POINTS:]
         if len(last) < _POINTS or last[-1][1] - last[0][1] < 2 * NOISE_BYTES:
@@ -52,6 +53,8 @@ class MemoryCurve:
             slope = after + bend * (x2 - x1)
             return cls(origin=x2, bytes_at_origin=y2, slope=slope, bend=bend)
         slope, level, residual = _line(last)
+        if slope <= 0:
+            return None
         return cls(
             origin=x2,
             # The line must not be below a measured point.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -69,10 +70,17 @@ def test_values_for_a_parameter_that_the_step_lacks_are_refused() -> None:
     [
         ({"batch": 0}, "The batch 0 is not possible"),
         ({"batch": 64, "largest": 32}, "The batch 64 is not possible"),
-        ({"samples": -1}, "is negative"),
+        ({"samples": -1}, "The number of samples -1 is not possible"),
+        ({"samples": math.nan}, "The number of samples nan is not possible"),
+        ({"deadline": math.inf}, "The deadline inf is not possible"),
+        ({"budget": 0}, "The budget 0 is not possible"),
+        ({"budget": math.nan}, "The budget nan is not possible"),
+        ({"memory": -1}, "The memory -1 is not possible"),
+        ({"batch": 2.5}, "The batch 2.5 is not possible"),
+        ({"threads": []}, "threads has no value"),
     ],
 )
-def test_invalid_arguments_are_refused(arguments: dict[str, int], said: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         carrel.advise(quick, batch, **arguments)  # type: ignore[arg-type]
 
@@ -110,6 +118,23 @@ def test_a_setting_that_fails_does_not_end_the_probe() -> None:
     tried = [each.setting.batch or 0 for each in found.measured]
     assert max(tried) == 64
     assert "Failed: batch 64, 1 thread: MemoryError." in found.found.sentences
+
+
+def test_a_loss_that_is_no_number_is_said() -> None:
+    def step(data: bytes, precision: str) -> float:
+        quick(data)
+        return math.nan if precision == "bfloat16" else 0.5
+
+    found = carrel.advise(step, batch, batch=4, largest=4, threads=[1], budget=5)
+    said = "The step returned NaN or an infinite number with: batch 4, bfloat16, 1 thread."
+    assert any(each.startswith(said) for each in found.found.sentences), found.found.sentences
+
+
+def test_one_sample_is_advised_on() -> None:
+    found = carrel.advise(quick, batch, batch=1, largest=1, threads=[1], budget=5)
+    assert found.found.fastest.setting.batch == 1
+    assert "Nothing that was measured is faster." in found.found.sentences
+    assert found.memory_for(2) is None
 
 
 def test_written_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

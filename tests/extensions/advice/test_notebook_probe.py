@@ -19,6 +19,13 @@ for epoch in range(1000):
     carrel.progress(epoch + 1, 1000)
 """
 
+PROGRESS = """
+import carrel, time
+for step in range(10**9):
+    time.sleep(0.05)
+    carrel.progress(step, {of})
+"""
+
 
 def notebook(*cells: str, language: str = "python") -> str:
     return json.dumps(
@@ -62,6 +69,9 @@ def test_the_run_is_predicted_by_its_progress_and_nothing_is_left(folder: Path) 
     assert "The runs of the probe wrote model.bin, into a copy of the working folder" in said
     kept = json.loads((folder / "kept" / "advice.json").read_text())
     assert kept["sentences"] == list(found.sentences)
+    fastest = found.fastest.setting
+    assert kept["parameters"] == {"batch_size": fastest.batch, "threads": fastest.threads}
+    assert kept["run_seconds"] == pytest.approx(1 / found.fastest.rate)
 
 
 def test_a_probe_ends_after_a_twentieth_of_the_predicted_run() -> None:
@@ -87,8 +97,36 @@ def test_a_probe_ends_after_a_twentieth_of_the_predicted_run() -> None:
         ),
         (notebook("n = 1.5"), {"batch_parameter": "n"}, "no parameter n with a whole number"),
         (notebook("n = 1", language="R"), {}, "in Python only, not in R"),
+        (notebook("batch_size = 0", "pass"), {}, "The parameter batch_size is 0"),
+        (notebook("batch_size = -8", "pass"), {}, "The parameter batch_size is -8"),
+        (notebook("n = 1", "pass"), {"budget": float("nan")}, "The budget nan is not possible"),
+        (notebook("n = 1", "pass"), {"deadline": float("inf")}, "The deadline inf is not possible"),
+        (notebook("n = {[]: 1}"), {}, "The notebook failed with .*: TypeError: unhashable"),
+        (
+            notebook("n = 1", PROGRESS.format(of="float('nan')")),
+            {"budget": 2},
+            "neither ended nor called carrel.progress",
+        ),
+        (
+            notebook("n = 1", PROGRESS.format(of="float('inf')")),
+            {"budget": 2},
+            "neither ended nor called carrel.progress",
+        ),
     ],
-    ids=["fails", "never ends", "crashes", "no such parameter", "another language"],
+    ids=[
+        "fails",
+        "never ends",
+        "crashes",
+        "no such parameter",
+        "another language",
+        "a batch of zero",
+        "a negative batch",
+        "a budget that is no number",
+        "an infinite deadline",
+        "a value that cannot be",
+        "progress of no number",
+        "progress without an end",
+    ],
 )
 def test_a_notebook_that_cannot_be_probed_is_refused(
     source: str, arguments: dict[str, object], said: str

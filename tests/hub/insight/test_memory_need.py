@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from carrel.hub.insight.memory_growth import steady_growth
@@ -91,3 +93,10 @@ def test_other_courses_do_not_grow_steadily(values: list[float]) -> None:
 def test_nothing_is_known_without_a_peak() -> None:
     assert memory_need(plan_of(), 0, []) is None
     assert memory_need(None, 0, runs((64, 9))) is None
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0, True])
+def test_odd_parameters_leave_a_lower_bound(value: float) -> None:
+    earlier = runs(*((batch, 1 + batch / 16) for batch in (16, 32, 64, 24, 48, 40, 56)), n=value)
+    odd = memory_need(plan_of(batch=value), 6 * GIB, earlier)
+    assert odd == MemoryNeed(amount=6 * GIB, basis=NeedBasis.PEAK)

@@ -47,3 +47,13 @@ def test_without_a_curve_the_bound_grows_with_the_square() -> None:
     assert most_bytes([(8, 100 * MIB), (16, 100 * MIB + growth)], 32) == 100 * MIB + growth + (
         growth * (4 - 1) / (1 - 1 / 4)
     )
+
+
+@pytest.mark.parametrize(
+    "peaks",
+    [{1: 1, 2: 1000, 1000: 10}, {1: 100, 2: 100, 3: 100}, {8: 100}, {}],
+    ids=["falls", "constant", "one", "none"],
+)
+def test_memory_that_does_not_grow_gives_no_curve(peaks: dict[int, int]) -> None:
+    """A falling line would let every larger batch fit."""
+    assert MemoryCurve.fit((batch, mebibytes << 20) for batch, mebibytes in peaks.items()) is None
