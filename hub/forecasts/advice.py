@@ -30,9 +30,12 @@ _FROM: Mapping[Basis, str] = MappingProxyType(
 
 def suggested_limit(forecast: RunTimeForecast) -> int | None:
     """Return a time limit in seconds that such a job is unlikely to reach; None if unknown."""
-    if forecast.basis is None:
-        return None
-    wanted = forecast.high * _MARGIN
+    return None if forecast.basis is None else limit_above(forecast.high)
+
+
+def limit_above(seconds: float) -> int:
+    """Return a time limit in seconds for a run that takes at most about ``seconds``."""
+    wanted = seconds * _MARGIN
     step = next((step for step in _STEPS if wanted <= step * _MOST_STEPS), _STEPS[-1])
     return max(1, ceil(wanted / step)) * step
 
@@ -57,6 +60,7 @@ def remaining_out(found: RemainingTime) -> RemainingOut:
         high=found.high,
         by_cells=found.by_cells,
         by_trials=found.by_trials,
+        by_steps=found.by_steps,
         basis=found.basis,
         runs=found.runs,
         sentence=remaining_sentence(found),
@@ -65,15 +69,17 @@ def remaining_out(found: RemainingTime) -> RemainingOut:
 
 def remaining_sentence(found: RemainingTime) -> str:
     """Return a remaining time as one or two sentences."""
-    if not (found.by_cells or found.by_trials) and found.basis is None:
+    if not (found.by_cells or found.by_trials or found.by_steps) and found.basis is None:
         limit = duration(found.high)
         return f"Remaining time unknown: no earlier job is like this one. It may run for {limit}."
-    if not found.runs:
+    if not (found.runs or found.by_steps):
         return "All cells have run."
     low, seconds, high = (about(each) for each in (found.low, found.seconds, found.high))
     left = f"About {seconds} left" + ("" if low == high else f" ({low} to {high})")
     if found.by_cells:
         return f"{left}, by the same cells of {count(found.runs, 'earlier job')}."
+    if found.by_steps:
+        return f"{left}, by the progress that it reports: no earlier job has its code."
     if found.by_trials:
         return f"{left}, by {count(found.runs, 'trial')} that {_have(found.runs)} ended."
     assert found.basis is not None

@@ -19,7 +19,7 @@ from ..files.private_file import write_private
 from ..insight.model_fit import FEWEST
 from ..insight.past_runs import PastRun, PlannedRun, usable
 from ..insight.predictor import Prediction, RunTimePredictor, replay
-from ..insight.remaining_time import CellHistory, remaining_of_run
+from ..insight.remaining_time import CellHistory, CellPosition, remaining_of_run
 from ..insight.run_time_model import RunTimeModel
 from ..interfaces.clock import Clock
 from ..interfaces.run_times import RemainingTime, RunTimeForecast
@@ -31,7 +31,8 @@ from ..scheduling.model.states import TERMINAL, State
 from .fit_process import MODULE
 from .job_cells import LOOKED_BACK, CellTimesRecorder, position_of, taken_over_seconds
 from .job_history import as_json, past_run, plan_of, plan_of_trial
-from .sweep_times import is_of_same_code, remaining_of_sweep, sweep_forecast
+from .step_times import remaining_of_steps
+from .sweep_times import is_of_same_code, is_of_unlike_jobs, remaining_of_sweep, sweep_forecast
 
 log = logging.getLogger(__name__)
 
@@ -152,6 +153,8 @@ class JobRunTimes:
             step = None if (shown := self.progress.of(record)) is None else shown.step
             elapsed = now - lease.granted_at
             found = (None if again else remaining_of_sweep(step, elapsed)) or found
+        if not again and (found is None or is_of_unlike_jobs(found)):
+            found = self._by_steps(record, position, now) or found
         if found is None:
             return RemainingTime(seconds=left, low=0.0, high=left)
         return replace(
@@ -160,6 +163,19 @@ class JobRunTimes:
             low=min(left, found.low),
             high=min(left, found.high),
         )
+
+    def _by_steps(
+        self, record: RequestRecord, position: CellPosition | None, now: float
+    ) -> RemainingTime | None:
+        """Return what a command, or the last cell of a notebook, has left by its own progress."""
+        shown = self.progress.of(record)
+        if shown is None or record.lease is None or record.job is None:
+            return None
+        if record.job.command:
+            return remaining_of_steps(shown.step, now - record.lease.granted_at)
+        if position is None or len(position.ahead) != 1:
+            return None
+        return remaining_of_steps(shown.step, position.running)
 
     def _forecast_made(self, record: RequestRecord, plan: PlannedRun) -> RunTimeForecast:
         """Return the forecast of a live job that is remembered, else a new one.

@@ -17,6 +17,11 @@ def is_of_same_code(forecast: RunTimeForecast) -> bool:
     return forecast.basis in _SAME_CODE
 
 
+def is_of_unlike_jobs(found: RemainingTime) -> bool:
+    """Return whether a remaining time is known from run times of other code alone."""
+    return not (found.by_cells or found.by_trials) and found.basis not in _SAME_CODE
+
+
 def sweep_forecast(
     sweep: SweepOrder, trial: RunTimeForecast, limit: float
 ) -> RunTimeForecast | None:

@@ -57,6 +57,7 @@ class RemainingTime:
             whole run times.
         by_trials: whether it is known from the trials of a sweep that have ended, which ``runs``
             counts.
+        by_steps: whether it is known from the progress that the job reports, alone.
         basis: the most alike earlier jobs, or attempts; None: nothing was known, and ``seconds``
             is what is left of the time limit.
         runs: how many of them were used.
@@ -67,6 +68,7 @@ class RemainingTime:
     high: float
     by_cells: bool = False
     by_trials: bool = False
+    by_steps: bool = False
     basis: Basis | None = None
     runs: int = 0
 

@@ -121,9 +121,11 @@ class RemainingOut(Out):
     """Whether it is predicted from the times of cells, and not only from whole run times."""
     by_trials: bool = False
     """Whether it is predicted from the trials of a sweep that have ended, which `runs` counts."""
+    by_steps: bool = False
+    """Whether it is predicted from the progress that the job reports (`carrel.progress`), alone."""
     basis: str | None = None
-    """The most alike earlier jobs, as for run times; null if it is predicted from cells or trials,
-    or unknown."""
+    """The most alike earlier jobs, as for run times; null if it is predicted from cells, trials or
+    steps, or unknown."""
     runs: int = 0
     """The number of earlier jobs that were used; 0: it is unknown, or no cell is left."""
     sentence: str

@@ -303,6 +303,44 @@ def test_without_cells_the_run_time_tells_and_without_history_the_limit(site: Si
     assert site.remaining(first) is None
 
 
+def test_a_job_of_new_code_is_known_by_its_progress(site: Site) -> None:
+    site.run_times.load()
+    command = site.submit()
+    lease = site.run_cells(command, hashes=())
+    site.clock.now += 300
+    site.report(lease, 10, "progress", done=25, of=100, text="step")
+    found = site.remaining(command)
+    assert found is not None
+    assert (found.seconds, found.by_steps) == (pytest.approx(900), True)
+    assert found.sentence.startswith("About 15 min left (")
+    assert found.sentence.endswith("by the progress that it reports: no earlier job has its code.")
+    site.lose(lease)
+    site.report(site.run_cells(command, hashes=()), 11, "progress", done=26, of=100, text="step")
+    site.clock.now += 10
+    later = site.remaining(command)
+    # It may have gone on with a checkpoint.
+    assert later is not None
+    assert not later.by_steps
+
+
+@pytest.mark.parametrize(("cells", "known"), [(("aa", "bb"), True), (("aa", "bb", "cc"), False)])
+def test_progress_in_the_last_cell_alone_is_that_of_the_job(
+    site: Site, cells: tuple[str, ...], known: bool
+) -> None:
+    """Of jobs of the same user with other code the progress says more."""
+    site.run_times.load()
+    site.end(site.submit(), 3000)
+    site.run_times.refresh()
+    made = site.submit(**NOTEBOOK)
+    lease = site.run_cells(made, 30, hashes=cells)
+    site.clock.now += 100
+    site.report(lease, 2000, "progress", done=50, of=100, text="")
+    found = site.remaining(made)
+    assert found is not None
+    assert found.by_steps is known
+    assert (found.seconds == pytest.approx(100)) is known
+
+
 def test_the_queue_expects_what_the_cells_predict(site: Site) -> None:
     site.run_times.load()
     for _ in range(12):
