@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 from ...client import Client, job_builder, session_home
 from ...client.job_watch import follow_all
 from ...client.probe_job import ADVICE_FILE, LONGEST_PROBE, probe_job
+from ...client.probe_result import ProbeResult
 from ...schemas import JobIn, RequestOut, parsers
 from ..common import exit_status
 from ..common.client_command import DeviceCount, WaitingCommand, json_option, site_option
@@ -120,9 +122,30 @@ def advise_command(  # one argument for each option
             click.echo(f"Submitted {request.id}: it measures for at most {made.seconds} s.")
             status = wait_for(client, [request.id], None, as_json=False)
         if status == exit_status.SUCCEEDED:
-            found = json.loads(b"".join(client.file(request.id, ADVICE_FILE)))
-            click.echo(json.dumps(found, indent=2) if as_json else "\n".join(found["sentences"]))
+            content = b"".join(client.file(request.id, ADVICE_FILE))
+            if as_json:
+                click.echo(json.dumps(json.loads(content), indent=2))
+            else:
+                _print(ProbeResult.from_json(content), path, parameters, devices)
     sys.exit(status)
+
+
+def _print(
+    found: ProbeResult, path: Path, given: tuple[tuple[str, str], ...], devices: int
+) -> None:
+    """Print the sentences, and the command that submits the notebook as advised."""
+    click.echo("\n".join(found.sentences))
+    advised = {**dict(given), **{name: _text(value) for name, value in found.parameters.items()}}
+    words = ["carrel", "submit", str(path)]
+    for name, value in advised.items():
+        words += ["-p", name, value]
+    words += ["--devices", str(devices)] if devices else []
+    if found.parameters:
+        click.echo(f"Submit it with: {shlex.join(words)}")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _predicted(client: Client, job: JobIn) -> float | None:

@@ -1,4 +1,4 @@
-"""The source of a submitted notebook: an upload, the user's home, an earlier job, the gallery."""
+"""The source of a submitted notebook: an upload, the home, an earlier job, advice, the gallery."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from ...schemas import JobIn, RequestOut
 from ..dependencies.context import WebContext
 from .job import ChosenNotebook, JobForm
 from .pickers import shown_span
+from .probe_advice import advice_notes, advised_job
 from .sweep import sweep_texts
 
 HOME = "home:"
 AGAIN = "again:"
+ADVICE = "advice:"
+"""Before the id of a probe job: the source is the job that it was made from."""
 GALLERY = "gallery:"
 """Before the id of an item, ``/`` and the number of a version."""
 _NO_GROUP = "-"
@@ -42,6 +45,8 @@ def with_notebook(web: WebContext, who: Identity, form: JobForm, sent: Sent) -> 
     """
     if form.source.startswith(AGAIN) and sent is None:
         return _again(web, who, form)
+    if form.source.startswith(ADVICE) and sent is None:
+        return _with_job(form, advised_job(web, who, form.source.removeprefix(ADVICE)))
     if form.source.startswith(GALLERY) and sent is None:
         return _of_source(web, who, form)
     if form.kind == "command":
@@ -68,6 +73,16 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         InvalidInput: the job has several roles, or a number of members that may vary.
     """
     return _form(web.jobs.same_job(who, request_id), request_id, f"{AGAIN}{request_id}")
+
+
+def of_advice(web: WebContext, who: Identity, request_id: str) -> JobForm:
+    """Return a form for the job that was probed, as the probe advises it.
+
+    Raises:
+        NotFound: the job does not exist, or its files are deleted.
+        InvalidInput: it is no probe job, or was changed.
+    """
+    return _form(advised_job(web, who, request_id), request_id, f"{ADVICE}{request_id}")
 
 
 def of_gallery(web: WebContext, who: Identity, item_id: str, version: int) -> JobForm:
@@ -125,7 +140,7 @@ def _form(job: JobIn, name: str, source: str) -> JobForm:
 
 
 def left_out(web: WebContext, who: Identity, source: str) -> list[str]:
-    """Say what a form with this source has not taken over from it, which the user may have to set.
+    """Say what a form with this source has, or has not, taken over from it, to be checked.
 
     Raises:
         NotFound: the source does not exist, or the user may not see it.
@@ -134,6 +149,8 @@ def left_out(web: WebContext, who: Identity, source: str) -> list[str]:
         request = web.requests.request(who, source.removeprefix(AGAIN))
         if request.secrets and request.owner != who.name:
             return [secrets_sentence(request.secrets, f"{request.id} of {request.owner}")]
+    elif source.startswith(ADVICE):
+        return list(advice_notes(web, who, source.removeprefix(ADVICE)))
     elif source.startswith(GALLERY):
         item_id, _, number = source.removeprefix(GALLERY).partition("/")
         wanted = int(number) if _VERSION.fullmatch(number) else 0

@@ -40,7 +40,7 @@ class CodeCell:
     """A code cell.
 
     Attributes:
-        html: its source.
+        html: its source; empty if the notebook hides it, as JupyterLab does.
         before: the Markdown between the code cell before it and this one.
     """
 
@@ -113,7 +113,7 @@ class _Reader:
         before = list[Markup]()
         note = ""
         for index, cell in enumerate(cells):
-            source = joined(cell.get("source"))
+            source = "" if _is_hidden(cell) else joined(cell.get("source"))
             self._shown += len(source)
             if self._shown > _MOST_SHOWN:
                 note = "The sources of later cells are in the notebook."
@@ -137,6 +137,14 @@ class _Reader:
 
         formatter = HtmlFormatter(nowrap=True, classprefix="hl-")
         return Markup(highlight(source, lexer, formatter))  # noqa: S704  # Pygments escapes it
+
+
+def _is_hidden(cell: Mapping[str, Json]) -> bool:
+    """Whether the metadata of a code cell hide its source."""
+    metadata = cell.get("metadata")
+    jupyter = metadata.get("jupyter") if isinstance(metadata, dict) else None
+    hidden = jupyter.get("source_hidden") if isinstance(jupyter, dict) else None
+    return cell.get("cell_type") == "code" and hidden is True
 
 
 def _markdown(source: str, attachments: Json) -> Markup:

@@ -298,6 +298,15 @@
     const upload = document.getElementById("notebook");
     if (upload && event.target.closest?.("[data-pick]")) upload.value = "";
   });
+  // The suggested time limit becomes that of the form.
+  document.addEventListener("click", (event) => {
+    const suggested = event.target.closest?.("[data-limit]");
+    if (!suggested) return;
+    const time = document.getElementById("time");
+    time.value = suggested.dataset.limit;
+    document.getElementById("time_unit").value = suggested.dataset.unit;
+    time.dispatchEvent(new Event("change", { bubbles: true }));
+  });
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset.confirm;
     if (question && !window.confirm(question)) {

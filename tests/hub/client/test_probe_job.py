@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from carrel.hub.client.probe_job import probe_job
+from carrel.hub.client.probe_job import probe_job, probed_job, probed_notebook
 from carrel.hub.errors import InvalidInput
 from carrel.hub.schemas import JobIn
 
 CELL = {"cell_type": "code", "source": 'print(\'"""\')', "metadata": {"tags": ["parameters"]}}
+PROBED = CELL | {"outputs": [], "execution_count": None}
 
 
 def job(**fields: object) -> JobIn:
@@ -26,7 +27,7 @@ def test_the_source_and_the_parameters_are_values_of_its_cells() -> None:
     cells = json.loads(made.notebook.content)["cells"]
     found: dict[str, str] = {}
     exec(cells[1]["source"], found)  # noqa: S102  # of this test
-    assert json.loads(found["source"])["cells"] == [CELL]
+    assert json.loads(found["source"])["cells"] == [PROBED]
     assert '"it\'s"' in cells[2]["source"]
 
 
@@ -43,3 +44,34 @@ def test_the_source_and_the_parameters_are_values_of_its_cells() -> None:
 def test_what_cannot_be_probed_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         probe_job(job(**fields))
+
+
+def test_the_probed_job_is_read_from_its_probe() -> None:
+    given = job(
+        parameters={"lr": 0.1, "name": "it's"}, seconds=7200, retries=2, output="out.ipynb",
+        labels={"kind": "baseline"}, devices=2, memory_bytes=1 << 30,
+    )  # fmt: skip  # grouped
+    probe = probe_job(given)
+    assert probe.notebook is not None
+    assert probed_notebook(probe.labels, probe.notebook.name) == "train.ipynb"
+    found = probed_job(probe)
+    assert found.notebook is not None
+    assert json.loads(found.notebook.content) == {"cells": [PROBED], "metadata": {}}
+    assert found.model_copy(update={"notebook": None}) == given.model_copy(
+        update={"notebook": None}
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notebook": None, "command": ["true"]},
+        {"labels": {}},
+        {"notebook": {"name": "advice-train.ipynb", "content": "{}"}},
+        {"notebook": {"name": "advice-train.ipynb", "content": '{"cells": [{"id": "source"}]}'}},
+    ],
+)
+def test_a_changed_probe_is_refused(change: dict[str, object]) -> None:
+    changed = JobIn.model_validate(probe_job(job()).model_dump() | change)
+    with pytest.raises(InvalidInput, match="cannot be read from its probe"):
+        probed_job(changed)

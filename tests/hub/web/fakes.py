@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import httpx
 from fastapi import FastAPI
@@ -140,6 +141,8 @@ class FakeService:
         self.pipelines: dict[str, PipelineOut] = {}
         self.devices: list[DeviceOut] = []
         self.put_out: dict[str, FilesOut] = {}
+        self.written: dict[tuple[str, str], bytes] = {}
+        self.submitted_jobs: dict[str, JobIn] = {}
         self.predicted: RunTimeOut | None = None
         self.reasons: dict[str, WhyOut] = {}
         self.wanted: list[RequestQuery] = []
@@ -303,7 +306,15 @@ class FakeService:
 
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         found = self.request(who, request_id)
+        if request_id in self.submitted_jobs:
+            return self.submitted_jobs[request_id]
         return JobIn(group=found.group, command=found.command or ["true"])
+
+    def open_file(self, who: Identity, request_id: str, name: str) -> BinaryIO:
+        self.request(who, request_id)
+        if (request_id, name) not in self.written:
+            raise NotFound(f"{request_id} has no file {name}.")
+        return BytesIO(self.written[request_id, name])
 
     def cancel(self, who: Identity, request_id: str, reason: str = "") -> RequestOut:
         self._called("cancel", who.name, request_id, *filter(None, [reason]))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
+from ....client.probe_job import probed_notebook
 from ....errors import CarrelError
 from ....files.log_viewers import viewers_of
 from ....results.list_part import ListPart, ShownParts
@@ -21,6 +22,7 @@ from ....results.trial_view import TrialsView, trials_view
 from ....schemas import EventOut, FilesOut, RequestOut
 from ....schemas.sweeps import ReportsOut
 from ...dependencies.context import WebContext
+from ...forms.probe_advice import found_advice
 from ...html.notebook_cells import NotebookCells
 from ...live.sse import ALIVE, message
 from ...security.access import Visitor
@@ -39,6 +41,7 @@ from .utilization_plots import UtilizationView, utilization_view
 _SESSION_PARTS = ("state", "utilization", "facts")
 _PARTS = (
     *_SESSION_PARTS,
+    "advice",
     "pipeline",
     "parameters",
     "members",
@@ -117,6 +120,8 @@ def page_values(
         "files_part": ListPart.of(len(files.files), shown.files),
         "shown": shown,
         "followers": followers_of(web, visitor, request),
+        "probed": probed_notebook(request.labels, request.notebook),
+        "advice": found_advice(web, visitor.identity, request),
         "pipeline": pipeline_of(web, visitor, request),
         "utilization": utilization_of(web, visitor, request),
         "trials": trials_of(web, visitor, request, shown.trials),

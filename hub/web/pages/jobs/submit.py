@@ -29,6 +29,7 @@ from ...forms.job_source import (
     HOME,
     Sent,
     left_out,
+    of_advice,
     of_gallery,
     of_job,
     of_session,
@@ -50,19 +51,23 @@ def submit_page(
     web: Carrel,
     visitor: Guest,
     again: Annotated[str, Query(max_length=64)] = "",
+    advice: Annotated[str, Query(max_length=64)] = "",
     session: Annotated[str, Query(max_length=64)] = "",
     gallery: Annotated[str, Query(max_length=64)] = "",
     version: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
-    """Show an empty form, or one with the values of a job, a session or a published job."""
+    """Show an empty form, or one of a job, of advice, of a session or of a published job."""
     form = JobForm()
     if again:
         form = of_job(web, visitor.identity, again)
+    elif advice:
+        form = of_advice(web, visitor.identity, advice)
     elif session:
         form = of_session(web.requests.request(visitor.identity, session))
     elif gallery:
         form = of_gallery(web, visitor.identity, gallery, version)
-    return html(_page(web, visitor, form, "jobs/submit.html"))
+    run_time = _run_time(web, visitor, form)
+    return html(_page(web, visitor, form, "jobs/submit.html", run_time))
 
 
 @router.get("/submit/home")

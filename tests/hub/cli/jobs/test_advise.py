@@ -16,6 +16,11 @@ from ..invocation import Carrel, carrel, service
 __all__ = ["carrel", "service"]
 
 SENTENCES = ["Now: batch 16.", "Fastest: batch 64."]
+ADVICE = {
+    "sentences": SENTENCES,
+    "largest_batch": 900,
+    "parameters": {"n": 64, "compile": True},
+}
 
 
 @pytest.fixture
@@ -35,9 +40,7 @@ def ends(service: FakeService, predicted: dict[str, Any]) -> Iterator[None]:
 
     def end() -> None:
         service.wait_for(lambda: service.requests, 20)
-        service.files["j-00000000"] = {
-            "advice.json": json.dumps({"sentences": SENTENCES, "largest_batch": 900}).encode()
-        }
+        service.files["j-00000000"] = {"advice.json": json.dumps(ADVICE).encode()}
         service.change("j-00000000", state="succeeded", ended=True)
 
     thread = threading.Thread(target=end)
@@ -53,7 +56,9 @@ def test_a_probe_job_is_submitted_and_its_advice_printed(
     done = carrel("advise", "train.ipynb", "-p", "lr", "0.1", "--devices", "1", "--memory", "1GiB",
                   "--within", "2h", "--batch-parameter", "n")  # fmt: skip  # pairs
     assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[-2:] == SENTENCES
+    assert done.stdout.splitlines()[-3:-1] == SENTENCES
+    submit = "carrel submit train.ipynb -p lr 0.1 -p n 64 -p compile true --devices 1"
+    assert done.stdout.splitlines()[-1] == f"Submit it with: {submit}"
     (body,) = service.called("POST", "requests")
     assert body["notebook"]["name"] == "advice-train.ipynb"
     assert (body["devices"], body["seconds"], body["retries"]) == (1, 120, 0)

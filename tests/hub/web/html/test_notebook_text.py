@@ -164,6 +164,14 @@ def test_code_is_highlighted_and_follows_its_markdown() -> None:
     assert found.note == ""
 
 
+@pytest.mark.parametrize("hidden", [True, False, "yes", None])
+def test_a_source_that_the_notebook_hides_is_not_shown(hidden: object) -> None:
+    cell = code("x = 1") | {"metadata": {"jupyter": {"source_hidden": hidden}}}
+    found = notebook_cells(notebook(markdown("Data"), cell))
+    assert bool(found.code[1].html) is (hidden is not True)
+    assert found.code[1].before == "<p>Data</p>\n"
+
+
 def test_code_in_an_unknown_language_is_shown_as_text() -> None:
     found = notebook_cells(notebook(code("a <- b"), language="no such language"))
     assert found.code[1].html == "a &lt;- b"

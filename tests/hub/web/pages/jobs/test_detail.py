@@ -291,6 +291,7 @@ def test_the_form_shows_the_predicted_run_time_of_the_notebook(world: World) -> 
     fields = {"group": "cs101", "time": "30m", "devices": "0"}
     html = world.own_page().post(f"{PREFIX}submit/inspect", data=fields, files=chosen()).text
     assert "Run time: About 1 min. Suggested time limit: 2 min." in html
+    assert 'data-limit="2" data-unit="m">Use this limit</button>' in html
 
 
 def test_the_form_submits_a_probe_instead_of_the_job(world: World) -> None:
