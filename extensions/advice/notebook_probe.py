@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +44,7 @@ from .advise import LONGEST, SHARE, Advice, checked_budget
 from .memory_meter import process_limit, status_bytes
 from .notebook_cells import NotebookRun
 
+LARGEST_BATCH: Final = 1 << 20
 RESULT: Final = "advice.json"
 """The file of the advice in ``$CARREL_OUTPUT_DIR``."""
 OUTPUT_VARIABLE: Final = "CARREL_OUTPUT_DIR"
@@ -80,6 +81,7 @@ def probe_notebook(  # values of the command line
     whole_budget: bool = False,
     deadline: float = 0,
     memory: int = 0,
+    largest: int = LARGEST_BATCH,
 ) -> Advice:
     """Run a notebook with several settings, and advise on them.
 
@@ -94,32 +96,47 @@ def probe_notebook(  # values of the command line
         deadline: seconds in which the run should end; 0 for none.
         memory: bytes that its process may use; 0 for what the machine and its control group leave.
             On a device its own memory is the limit.
+        largest: no larger batch is tried or advised, such as the size of the data.
 
     Raises:
         InvalidInput: the budget, the deadline or the batch is no such number; the notebook has no
             such parameter, or has failed, or neither ends nor reports progress, with its present
             settings; or the working folder is too large to copy.
     """
-    checked_budget(budget)
-    if not (math.isfinite(deadline) and deadline >= 0):
-        raise InvalidInput(
-            f"The deadline {deadline} is not possible.", accepted="Seconds; 0 for none."
-        )
-    notebook = _Notebook.read(source, parameters)
-    names = notebook.names(batch_parameter)
-    space = _space(notebook, names, memory)
-    notes: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="carrel-probe-") as folder:
-        runner = _NotebookRunner(notebook=notebook, names=names, folder=Path(folder))
-        runner.copy_folder()
-        space, measured = _measure(space, runner, budget, whole_budget=whole_budget, notes=notes)
-        notes += runner.written()
-    goal = ProbeGoal(unit="run", work=1, deadline_seconds=deadline)
-    advice = advise_on(space, measured, goal, notes)
-    if not names.get("threads") and advice.fastest.setting.threads != space.start.threads:
-        advice = replace(advice, sentences=(*advice.sentences, _THREADS_BY_HAND))
-    _keep(advice, names)
-    return Advice(advice, measured)
+    with _without_traceback():
+        checked_budget(budget)
+        if not (math.isfinite(deadline) and deadline >= 0):
+            raise InvalidInput(
+                f"The deadline {deadline} is not possible.", accepted="Seconds; 0 for none."
+            )
+        notebook = _Notebook.read(source, parameters)
+        names = notebook.names(batch_parameter)
+        space = _space(notebook, names, memory, largest)
+        notes: list[str] = []
+        with tempfile.TemporaryDirectory(prefix="carrel-probe-") as folder:
+            runner = _NotebookRunner(notebook=notebook, names=names, folder=Path(folder))
+            runner.copy_folder()
+            space, measured = _measure(
+                space, runner, budget, whole_budget=whole_budget, notes=notes
+            )
+            notes += runner.written()
+        goal = ProbeGoal(unit="run", work=1, deadline_seconds=deadline)
+        advice = advise_on(space, measured, goal, notes)
+        if not names.get("threads") and advice.fastest.setting.threads != space.start.threads:
+            advice = replace(advice, sentences=(*advice.sentences, _THREADS_BY_HAND))
+        _keep(advice, names)
+        return Advice(advice, measured)
+
+
+@contextmanager
+def _without_traceback() -> Iterator[None]:
+    """Let IPython show a refusal without a traceback of our code."""
+    try:
+        yield
+    except InvalidInput as error:
+        lines = [str(error)]
+        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # of IPython
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +221,7 @@ def _assigned(source: str) -> dict[str, Any]:
     return found
 
 
-def _space(notebook: _Notebook, names: Mapping[str, str], memory: int) -> ProbeSpace:
+def _space(notebook: _Notebook, names: Mapping[str, str], memory: int, largest: int) -> ProbeSpace:
     choices: dict[str, tuple[Any, ...]] = {}
     held = len([name for name in os.environ.get("CARREL_DEVICES", "").split(",") if name.strip()])
     usual: dict[str, tuple[Any, ...]] = {
@@ -222,15 +239,16 @@ def _space(notebook: _Notebook, names: Mapping[str, str], memory: int) -> ProbeS
     start: dict[str, Any] = {name: values[0] for name, values in choices.items()}
     if "batch" in names:
         start["batch"] = notebook.value(names["batch"])
-        if start["batch"] < 1:
+        if not 1 <= start["batch"] <= largest:
             raise InvalidInput(
                 f"The parameter {names['batch']} is {start['batch']}: no run has such a batch.",
-                accepted="A batch of at least 1.",
+                accepted=f"A batch of 1 to {largest:,}.",
             )
     varied: dict[str, Any] = {name: values for name, values in choices.items() if len(values) > 1}
     limit = process_limit() - status_bytes("self", "VmRSS")
     return ProbeSpace(
         start=ProbeSetting(**start),
+        largest=largest,
         memory_limit=min(memory, limit) if memory and limit > 0 else max(memory, limit),
         whole_runs=True,
         **varied,
@@ -243,6 +261,7 @@ class _NotebookRunner:
 
     Attributes:
         memory_kind, memory_limit: those of the first run.
+        has_progress: whether the first run has called ``carrel.progress``.
     """
 
     notebook: _Notebook
@@ -251,6 +270,7 @@ class _NotebookRunner:
     before: set[str] = field(default_factory=set)
     memory_kind: str = ""
     memory_limit: int = 0
+    has_progress: bool = False
 
     @property
     def work(self) -> Path:
@@ -320,7 +340,13 @@ class _NotebookRunner:
         whole = run.whole_seconds()
         if not self.memory_kind:
             self.memory_kind, self.memory_limit = run.memory_kind, run.memory_limit
+            self.has_progress = bool(run.marks)
         problem = units.complete_sentence(run.problem) if run.problem else ""
+        if not problem and run.ended and self.has_progress and not run.marks:
+            problem = (
+                "it ended without a call of carrel.progress, and may have trained nothing: the "
+                "batch can be larger than the data."
+            )
         if not problem and not whole:
             within = units.duration(max(1.0, seconds))
             problem = (

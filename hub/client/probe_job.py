@@ -26,7 +26,7 @@ LABEL: Final = "advice"
 _PREFIX: Final = "advice-"
 _KEPT: Final = "carrel_advice"
 """Key of the metadata of its notebook with the fields of the job that it was made from."""
-_KEPT_FIELDS: Final = ("parameters", "output", "seconds", "retries")
+_KEPT_FIELDS: Final = ("parameters", "output", "seconds", "retries", "kernel")
 _SOURCE: Final = "source = "
 
 
@@ -37,6 +37,7 @@ def probe_job(
     budget: int | None = None,
     run_seconds: float | None = None,
     deadline_seconds: float = 0,
+    largest_batch: int | None = None,
 ) -> JobIn:
     """Return the job that probes the notebook of a job, on the same devices.
 
@@ -45,6 +46,7 @@ def probe_job(
         budget: seconds of the probe; by default 120, and at most 5 % of ``run_seconds``.
         run_seconds: the predicted run time; None if unknown.
         deadline_seconds: in which time the run should end; 0 for none.
+        largest_batch: no larger one is tried, such as the size of the data.
 
     Raises:
         InvalidInput: the job is not that of one notebook.
@@ -66,13 +68,15 @@ def probe_job(
     if seconds is None:
         share = LONGEST_PROBE if run_seconds is None else round(_SHARE * run_seconds)
         seconds = min(LONGEST_PROBE, max(_SHORTEST, share))
-    call = {
+    call: dict[str, object] = {
         "batch_parameter": batch_parameter,
         "budget": max(seconds - _START, seconds / 2),
         "whole_budget": budget is not None,
         "deadline": deadline_seconds,
         "memory": job.memory_bytes,
     }
+    if largest_batch is not None:
+        call["largest"] = largest_batch
     return job.model_copy(
         update={
             "notebook": NotebookIn(
@@ -167,7 +171,7 @@ def _notebook(job: JobIn, notebook: NotebookIn, call: dict[str, object]) -> str:
 
 def _without_outputs(cell: Mapping[str, object]) -> dict[str, object]:
     kind, source = cell["cell_type"], cell["source"]
-    empty = {"outputs": [], "execution_count": None} if kind == "code" else {}
+    empty: dict[str, object] = {"outputs": [], "execution_count": None} if kind == "code" else {}
     return {**cell, "cell_type": kind, "source": source, **empty}
 
 

@@ -37,6 +37,12 @@ from .submit_options import notebook_fields
     help="The parameter that is the batch; by default batch_size, batch, and the like.",
 )
 @click.option(
+    "--largest-batch",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="No larger batch is tried, such as the number of samples of your data.",
+)
+@click.option(
     "--devices",
     type=DeviceCount(min=0),
     default=0,
@@ -69,6 +75,7 @@ def advise_command(  # one argument for each option
     path: Path,
     parameters: tuple[tuple[str, str], ...],
     batch_parameter: str,
+    largest_batch: int | None,
     devices: int,
     model: str | None,
     budget: str | None,
@@ -114,6 +121,7 @@ def advise_command(  # one argument for each option
             budget=None if budget is None else parsers.seconds(budget),
             run_seconds=_predicted(client, job),
             deadline_seconds=0 if within is None else parsers.seconds(within),
+            largest_batch=largest_batch,
         )
         request = client.submit(made)
         if as_json:

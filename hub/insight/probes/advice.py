@@ -11,11 +11,12 @@ from ...errors import InvalidInput
 from ...messages import units
 from ...records.json_value import Json
 from .memory_curve import MemoryCurve
-from .search import USABLE, fastest, largest_allowed, memory_points
+from .search import EQUAL, USABLE, advised, largest_allowed, memory_points
 from .settings import DIMENSIONS, ProbeMeasurement, ProbeSetting, ProbeSpace
 
 _CLOSE: Final = 0.75
 """A check at this part of the largest batch is close to it."""
+_WHOLE_FROM: Final = 100
 _NAMES: Final[Mapping[str, str]] = {
     "devices": "devices",
     "threads": "threads",
@@ -98,7 +99,7 @@ def advise_on(
     Raises:
         InvalidInput: the present setting was not measured, or has failed; the message says why.
     """
-    best = fastest(measured)
+    best = advised(measured)
     if not measured or best is None or measured[0].problem:
         raise InvalidInput(
             measured[0].problem if measured else "Nothing was measured.",
@@ -106,6 +107,8 @@ def advise_on(
         )
     good = [each for each in measured if each.rate > 0]
     cheapest = min(good, key=lambda each: (_device_seconds(each), -each.rate))
+    if _device_seconds(best) <= _device_seconds(cheapest) / EQUAL:
+        cheapest = best
     late = None
     if goal.deadline_seconds and goal.work:
         meets = [each for each in good if goal.work / each.rate <= goal.deadline_seconds]
@@ -172,12 +175,15 @@ def batch_change(before: int, after: int) -> str:
     """
     ratio = after / before
     fewer = (
-        f"{ratio:.3g} times fewer, larger" if ratio > 1 else f"{1 / ratio:.3g} times more, smaller"
+        f"{_times(ratio)} times fewer, larger"
+        if ratio > 1
+        else f"{_times(1 / ratio)} times more, smaller"
     )
+    linear, root = _times(ratio), _times(sqrt(ratio))
     return (
         f"A batch of {after:,} instead of {before:,} changes what is learned: an epoch has {fewer} "
-        f"updates. Usual rules: multiply the learning rate by {ratio:.3g} for SGD (linear rule, "
-        f"with warm-up), or by {sqrt(ratio):.3g} for Adam (square root), and compare the loss. "
+        f"updates. Usual rules: multiply the learning rate by {linear} for SGD (linear rule, "
+        f"with warm-up), or by {root} for Adam (square root), and compare the loss. "
         "Nothing was changed for you."
     )
 
@@ -191,11 +197,11 @@ def _sentences(
     start, best = found.start, found.fastest
     yield f"Now: {setting_text(start.setting)}: {_rate(start, goal)}."
     if best.setting == start.setting:
-        yield "Nothing that was measured is faster."
+        yield "Nothing that was measured is clearly faster."
     else:
         yield (
             f"Fastest: {setting_text(best.setting)}: {_rate(best, goal)}, "
-            f"{best.rate / start.rate:.2f} times as fast."
+            f"{_times(best.rate / start.rate)} times as fast."
         )
     if found.cheapest.setting != best.setting:
         cost = _device_seconds(found.cheapest) / _device_seconds(best)
@@ -237,7 +243,7 @@ def _memory(
     space: ProbeSpace, measured: Sequence[ProbeMeasurement], found: ProbeAdvice
 ) -> Iterator[str]:
     if found.fastest.setting.batch is None:
-        yield "There is no batch to vary: the step, or the notebook, has no parameter for it."
+        yield "There is no batch to vary: the notebook has no parameter such as batch_size."
         return
     if not space.memory_limit:
         yield "The largest batch is unknown: no limit of memory can be read here."
@@ -265,11 +271,16 @@ def _memory(
         )
 
 
+def _times(factor: float) -> str:
+    """Return a factor with three digits, or all of a larger whole number: ``2.5``, ``1,024``."""
+    return f"{factor:,.0f}" if factor >= _WHOLE_FROM else f"{factor:.3g}"
+
+
 def _rate(measurement: ProbeMeasurement, goal: ProbeGoal) -> str:
     devices = max(1, measurement.setting.devices or 1)
     if goal.unit == "run":
         seconds = goal.work / measurement.rate
-        return f"about {units.duration(seconds)} for the run"
+        return f"about {units.about(seconds)} for the run"
     text = f"{measurement.rate:,.4g} {goal.unit}s a second"
     if not goal.work:
         return text

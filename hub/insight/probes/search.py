@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import log
 from typing import Final
 
 from .memory_curve import MemoryCurve, most_bytes
@@ -29,6 +30,8 @@ _CLOSE_ENOUGH: Final = 0.8
 _JUMP: Final = 4
 _PLATEAU: Final = 0.95
 """Beyond a batch with at least this part of the best rate, one more double is tried."""
+EQUAL: Final = 0.97
+"""Settings with at least this part of the best rate are as fast."""
 _POINTS: Final = 4
 """Batches of which the memory is measured before smaller ones tell nothing more."""
 _OF_TIME_LEFT: Final = 0.25
@@ -84,6 +87,25 @@ def next_candidate(
 def fastest(measured: Sequence[ProbeMeasurement]) -> ProbeMeasurement | None:
     """Return the measurement with the highest rate, the earliest of equal ones; None without."""
     return max((each for each in measured if each.rate > 0), key=lambda m: m.rate, default=None)
+
+
+def advised(measured: Sequence[ProbeMeasurement]) -> ProbeMeasurement | None:
+    """Return the fastest measurement, or one about as fast that changes less of the first one.
+
+    Such as a smaller batch: beyond the size of the data larger ones are as fast, and each changes
+    what is learned.
+    """
+    best = fastest(measured)
+    if best is None:
+        return None
+    start = measured[0].setting
+
+    def change(each: ProbeMeasurement) -> tuple[int, float, float]:
+        others = sum(each.setting.choice(name) != start.choice(name) for name in DIMENSIONS)
+        batches = log((each.setting.batch or 1) / (start.batch or 1))
+        return others, abs(batches), -each.rate
+
+    return min((each for each in measured if each.rate >= EQUAL * best.rate), key=change)
 
 
 def memory_points(

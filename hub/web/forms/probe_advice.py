@@ -64,7 +64,7 @@ def advice_notes(web: WebContext, who: Identity, request_id: str) -> Iterator[st
         yield f"By the advice of {request_id}: {values}."
     if found.run_seconds:
         yield (
-            f"The run is predicted to take about {units.duration(found.run_seconds)}; the time "
+            f"The run is predicted to take about {units.about(found.run_seconds)}; the time "
             "limit is above that."
         )
     yield from (each for each in found.sentences if "changes what is learned" in each)

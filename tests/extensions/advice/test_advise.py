@@ -133,7 +133,7 @@ def test_a_loss_that_is_no_number_is_said() -> None:
 def test_one_sample_is_advised_on() -> None:
     found = carrel.advise(quick, batch, batch=1, largest=1, threads=[1], budget=5)
     assert found.found.fastest.setting.batch == 1
-    assert "Nothing that was measured is faster." in found.found.sentences
+    assert "Nothing that was measured is clearly faster." in found.found.sentences
     assert found.memory_for(2) is None
 
 

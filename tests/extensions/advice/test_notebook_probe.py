@@ -135,9 +135,35 @@ def test_a_notebook_that_cannot_be_probed_is_refused(
         probe_notebook(source, {}, **arguments)  # type: ignore[arg-type]
 
 
+LOOP = """
+import carrel, time
+for step in range(10 * 8 // batch_size):
+    time.sleep(0.15)
+    carrel.progress(step + 1, 10 * 8 // batch_size)
+"""
+
+
+def test_a_run_that_trained_nothing_is_no_advice() -> None:
+    source = notebook("batch_size = 32", LOOP)
+    found = probe_notebook(source, {}, budget=8, whole_budget=True).found
+    failed = [each for each in found.sentences if each.startswith("Failed: batch 128")]
+    assert failed, found.sentences
+    assert "the batch can be larger than the data" in failed[0]
+    assert (found.fastest.setting.batch or 0) < 128
+
+
+def test_no_batch_above_the_largest_is_tried() -> None:
+    source = notebook("batch_size = 32", LOOP)
+    found = probe_notebook(source, {}, budget=8, whole_budget=True, largest=64).found
+    assert found.fastest.setting.batch in (32, 64)
+    assert not any("128" in each for each in found.sentences)
+    with pytest.raises(InvalidInput, match="The parameter batch_size is 32"):
+        probe_notebook(source, {}, largest=16)
+
+
 def test_a_notebook_without_a_batch_says_so() -> None:
     found = probe_notebook(notebook("n = 1", "pass"), {}, budget=10).found
-    assert "There is no batch to vary: the step, or the notebook, has no parameter for it." in (
+    assert "There is no batch to vary: the notebook has no parameter such as batch_size." in (
         found.sentences
     )
 

@@ -41,6 +41,8 @@ from .schedules import SCHEDULES
 
 _FORM_HEADER = "X-Carrel-Form"
 """Header that tells the page to show the returned form in place of the submitted one."""
+_SAME_CODE = frozenset({"own_parameters", "parameters", "own_program", "program"})
+"""The bases of run times of jobs with the same code."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -67,6 +69,8 @@ def submit_page(
     elif gallery:
         form = of_gallery(web, visitor.identity, gallery, version)
     run_time = _run_time(web, visitor, form)
+    if advice and run_time is not None and run_time.basis not in _SAME_CODE:
+        run_time = None  # The advice says more than other jobs do.
     return html(_page(web, visitor, form, "jobs/submit.html", run_time))
 
 

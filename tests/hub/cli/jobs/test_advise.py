@@ -54,7 +54,8 @@ def test_a_probe_job_is_submitted_and_its_advice_printed(
     service: FakeService, carrel: Carrel
 ) -> None:
     done = carrel("advise", "train.ipynb", "-p", "lr", "0.1", "--devices", "1", "--memory", "1GiB",
-                  "--within", "2h", "--batch-parameter", "n")  # fmt: skip  # pairs
+                  "--within", "2h", "--batch-parameter", "n",
+                  "--largest-batch", "512")  # fmt: skip  # pairs
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[-3:-1] == SENTENCES
     submit = "carrel submit train.ipynb -p lr 0.1 -p n 64 -p compile true --devices 1"
@@ -65,7 +66,13 @@ def test_a_probe_job_is_submitted_and_its_advice_printed(
     assert body["labels"] == {"advice": "train.ipynb"}
     assert body.get("parameters", {}) == {}
     code = json.loads(body["notebook"]["content"])["cells"][-1]["source"]
-    for expected in ("{'lr': 0.1}", "batch_parameter='n'", "budget=105", "deadline=7200"):
+    for expected in (
+        "{'lr': 0.1}",
+        "batch_parameter='n'",
+        "budget=105",
+        "deadline=7200",
+        "largest=512",
+    ):
         assert expected in code
 
 

@@ -39,13 +39,24 @@ def test_fastest_cheapest_and_largest_are_told_apart() -> None:
     assert found.sentences[:4] == (
         "Now: batch 32, 1 device: 100 samples a second, 25 min for the run.",
         "Fastest: batch 64, 2 devices: 250 samples a second, 10 min for the run, "
-        "1,200 device-seconds, 2.50 times as fast.",
+        "1,200 device-seconds, 2.5 times as fast.",
         "Cheapest: batch 64, 1 device: 150 samples a second, 16 min 40 s for the run, "
         "for 83% of the device-seconds of the fastest.",
         "To end within 11 min 40 s: batch 64, 2 devices: 250 samples a second, 10 min for the run, "
         "1,200 device-seconds.",
     )
     assert "Measured: 4 of 26 combinations, in 4.0 s." in found.sentences
+
+
+def test_of_batches_that_are_as_fast_the_one_next_to_the_present_is_advised() -> None:
+    """A batch beyond the size of the data is no faster, and changes what is learned."""
+    found = [measured(1, batch, rate) for batch, rate in
+             [(32, 100), (64, 190), (128, 296), (256, 300), (512, 298), (1024, 302)]]  # fmt: skip
+    assert advise_on(SPACE, found, ProbeGoal()).fastest.setting.batch == 128
+    present = [measured(1, batch, rate) for batch, rate in [(32, 100), (64, 101), (16, 102)]]
+    said = advise_on(SPACE, present, ProbeGoal()).sentences
+    assert "Nothing that was measured is clearly faster." in said
+    assert not any(each.startswith("Cheapest") for each in said)
 
 
 def test_the_largest_batch_is_below_the_limit() -> None:
@@ -96,7 +107,7 @@ def test_a_missing_batch_or_limit_is_said() -> None:
     alone = ProbeMeasurement(setting=ProbeSetting(), rate=1, seconds=1)
     found = advise_on(ProbeSpace(start=ProbeSetting()), [alone], ProbeGoal())
     assert (
-        "There is no batch to vary: the step, or the notebook, has no parameter for it."
+        "There is no batch to vary: the notebook has no parameter such as batch_size."
         in found.sentences
     )
     no_limit = ProbeSpace(start=SPACE.start)
