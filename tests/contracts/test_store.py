@@ -482,6 +482,7 @@ class TestMoves:
             lease=replace(
                 lease,
                 state=LeaseState.RELEASED,
+                granted_at=101,
                 launched_at=101,
                 seen_at=102,
                 handle=PROCESS,
@@ -500,7 +501,7 @@ class TestMoves:
         cause = {"code": "succeeded", "message": "All cells ran."}
         assert store.events("j-a")[-1].data == {"state": "succeeded", "cause": cause}
         assert store.leases() == ()
-        assert charges(store) == [("j-a.1", 100, 109.5, 9.5)]
+        assert charges(store) == [("j-a.1", 101, 109.5, 8.5)], "from its launch"
 
     def test_launching_again_replaces_the_token(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0")
@@ -635,7 +636,9 @@ class TestMoves:
         back = store.apply_to_lease(lease.id, lifecycle.give_back, now=103, charge_until=102.5)
         assert (back.state, back.submitted_at, back.ended_at) == (State.QUEUED, 100, None)
         assert [w.id for w in store.snapshot(200).pending] == ["j-a", "j-b"]
-        assert charges(store) == [("j-a.1", 100, 102.5, 2.5)]
+        # Charged from the launch, which an engine that is busy with other starts delays.
+        begin = 101 if launched else 100
+        assert charges(store) == [("j-a.1", begin, 102.5, 102.5 - begin)]
         assert (
             store.apply_to_lease(lease.id, lifecycle.give_back, now=104, charge_until=104) == back
         )
