@@ -134,6 +134,7 @@ def advise(  # one argument for each dimension, all but two optional
         step_has=_parameters(step),
         batch_has=_parameters(make_batch),
         meter=MemoryMeter(),
+        samples=SHARE * samples if samples and budget is None else math.inf,
     )
     choices = _choices(
         runner.step_has | runner.batch_has,
@@ -237,6 +238,7 @@ class _StepRunner:
     """Runs the step with a setting, and measures it.
 
     Attributes:
+        samples: of all repetitions of one measurement at most, but for the least number of steps.
         not_numbers: the settings with which the step has returned NaN or an infinite number.
     """
 
@@ -245,6 +247,7 @@ class _StepRunner:
     step_has: set[str]
     batch_has: set[str]
     meter: MemoryMeter
+    samples: float = math.inf
     not_numbers: list[ProbeSetting] = field(default_factory=list)
 
     def measure(
@@ -261,7 +264,9 @@ class _StepRunner:
 
         try:
             with time_limit(seconds), thread_count.threads(self._threads(setting)):
-                taken = seconds_of_step(once, warm_up=purpose is ProbePurpose.SPEED)
+                taken = seconds_of_step(
+                    once, warm_up=purpose is ProbePurpose.SPEED, most_steps=self.samples / size
+                )
                 if _is_no_number(returned[0]):
                     self.not_numbers.append(setting)
             rate = size / max(taken, 1e-9) if purpose is ProbePurpose.SPEED else 0.0

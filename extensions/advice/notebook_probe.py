@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -65,6 +66,7 @@ _OF_THE_JOB: Final = frozenset(
     {REQUEST_VARIABLE, RESUMES_VARIABLE, SAVED_VARIABLE, NOTICE_VARIABLE}
 )
 """Without these a run neither resumes from a checkpoint nor registers one."""
+_LINE: Final = 78
 _MOST_COPIED: Final = 256 << 20
 _MOST_FILES: Final = 5_000
 _SHOWN: Final = 5
@@ -134,7 +136,7 @@ def _without_traceback() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        lines = [str(error)]
+        lines = textwrap.wrap(str(error), _LINE)
         error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # of IPython
         raise
 

@@ -24,13 +24,20 @@ class StepTimeout(BaseException):
     """A step took longer than the probe may; not an ``Exception``, which the step may catch."""
 
 
-def seconds_of_step(step: Callable[[], object], *, warm_up: bool = True) -> float:
-    """Return the median seconds of a step, or of a single one without ``warm_up``."""
+def seconds_of_step(
+    step: Callable[[], object], *, warm_up: bool = True, most_steps: float = _MOST_STEPS
+) -> float:
+    """Return the median seconds of a step, or of a single one without ``warm_up``.
+
+    Args:
+        most_steps: after so many no more are repeated, but for the least that a median needs.
+    """
     if not warm_up:
         return _once(step)
     _once(step)
+    most = min(most_steps, _MOST_STEPS)
     taken: list[float] = []
-    while len(taken) < _LEAST_STEPS or (sum(taken) < _SECONDS and len(taken) < _MOST_STEPS):
+    while len(taken) < _LEAST_STEPS or (sum(taken) < _SECONDS and len(taken) < most):
         taken.append(_once(step))
     return median(taken)
 

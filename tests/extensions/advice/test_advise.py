@@ -154,6 +154,18 @@ def test_a_probe_of_a_known_run_takes_a_twentieth_of_it() -> None:
     assert time.perf_counter() - start < 5
 
 
+def test_a_probe_of_a_short_run_repeats_few_steps() -> None:
+    """Otherwise a measurement would take longer than the run of a small exercise."""
+    steps = 0
+
+    def step(data: bytes) -> None:
+        nonlocal steps
+        steps += 1
+
+    carrel.advise(step, batch, batch=32, samples=1_000, threads=[1])
+    assert steps < 10
+
+
 def test_no_device_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARREL_DEVICES", "Simulated A100 #0 (simulated)")
     found = carrel.advise(quick, batch, largest=32, threads=[1])
