@@ -41,11 +41,11 @@ environment: $(MADE)/dev $(MADE)/carrel
 
 # PyTorch is large, and its CPU build is not in every package index: it is asked for.
 WITH_TORCH = $(if $(TORCH),$(MADE)/torch)
-# So is JAX, which slow tests alone use.
+# So is JAX, which only the tests of one unit of the sample course use.
 WITH_JAX = $(if $(JAX),$(MADE)/jax)
 
 .PHONY: test
-test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/axe $(MADE)/notebook-jobs $(WITH_TORCH) ## Run the tests (all but the slow ones)
+test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/axe $(MADE)/notebook-jobs $(WITH_TORCH) $(WITH_JAX) ## Run the tests (all but the slow ones)
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(BESIDE) $(ARGS)
 
 .PHONY: test-slow

@@ -59,11 +59,12 @@ LONGEST = (
     "tests/e2e/test_a_course.py",
     "tests/e2e/test_desk.py",
     "tests/e2e/test_backup.py",
+    "tests/courses/sample/test_large_units.py",
     "tests/spawners/sessions/test_local.py",
     "tests/e2e/",
     "tests/faults/",
 )
-"""Tests of a whole installation, the longest first."""
+"""Tests of a whole installation and of large packages, the longest first."""
 NEEDS_IMAGES = "tests/docker/"
 
 _GROUPS = {path: name for name, paths in SHARED.items() for path in paths}

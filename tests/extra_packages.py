@@ -1,6 +1,6 @@
 """Large packages for some tests, from a lock file, beside the environment of the tests.
 
-``make test TORCH=1``, ``make test-slow JAX=1`` and so on install them into a folder of their own.
+``make test TORCH=1``, ``make test JAX=1`` and so on install them into a folder of their own.
 Without it these tests are skipped, or fail where CARREL_REQUIRE names the packages.
 """
 

@@ -1,4 +1,8 @@
-"""The units that need large packages: each exercise is graded in a kernel, and in the sandbox."""
+"""The units that need large packages: each exercise is graded in a kernel, and in the sandbox.
+
+Where the packages are installed, the solution gets every point and an unchanged submission none in
+every run of the tests; the others are slow.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,6 @@ from carrel.courses.sandbox.local.engine import create
 from ... import jax_packages, torch_packages
 from ...extra_packages import ExtraPackages
 from .unit_notebooks import JAX, SOURCE, STRIPPED, TREES, LockCells, Mistake, graded, made, unit
-
-pytestmark = pytest.mark.slow
 
 
 class LargeUnit(NamedTuple):
@@ -79,6 +81,20 @@ def sandboxes(imports: tuple[str, ...]) -> Iterator[SandboxEngine]:
     engine.close()
 
 
+@pytest.mark.parametrize("name", [JAX, TREES])
+def test_a_session_without_the_image_is_told_which_one_it_needs(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = unit(name).cells
+    image = {JAX: "jax", TREES: "torch"}[name]
+    assert f"the image *{image}*" in cells[0].source
+    code = next(cell.source for cell in cells if cell.cell_type == "code")
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=f"start a session with the image {image}"):
+        exec(code, {})  # noqa: S102  # a cell of ours
+
+
 def test_the_solution_gets_every_point(large: LargeUnit, tmp_path: Path) -> None:
     notebook = made(large.name, (LockCells,))
     points = graded(notebook, tmp_path)
@@ -94,6 +110,7 @@ def test_an_unchanged_submission_gets_no_point(large: LargeUnit, tmp_path: Path)
     assert {cell for cell, (given, _) in points.items() if given} == set()
 
 
+@pytest.mark.slow
 def test_a_large_unit_may_be_released(large: LargeUnit) -> None:
     source = {f"{large.name}.ipynb": (SOURCE / large.name / f"{large.name}.ipynb").read_bytes()}
     prepared = prepare(large.name, source)
@@ -104,6 +121,7 @@ def test_a_large_unit_may_be_released(large: LargeUnit) -> None:
     assert found.in_kernel == (), "every test looks at plain data only"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.exercise)
 def test_a_typical_mistake_in_a_large_unit_loses_points(
     mistake: Mistake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -128,6 +146,7 @@ def points_with(mistake: Mistake, folder: Path) -> float:
     return graded(notebook, folder)[test][0]
 
 
+@pytest.mark.slow
 def test_the_recursive_model_runs_in_batches_of_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +159,7 @@ def test_the_recursive_model_runs_in_batches_of_nodes(
     assert "batches of nodes" in said
 
 
+@pytest.mark.slow
 def test_a_loop_that_is_unrolled_loses_a_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +169,7 @@ def test_a_loop_that_is_unrolled_loses_a_point(
     assert points_with(Mistake(JAX, "fit", solution, UNROLLED, 4), tmp_path) == 4
 
 
+@pytest.mark.slow
 def test_a_kernel_in_which_jax_has_computed_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
