@@ -20,7 +20,7 @@ PAGE = """\
 </style></head>
 <body><main><h1>{title}</h1>
 <p>Send rows to a model, and get one result a row.
-<a href="openapi.json">Description of this API (OpenAPI)</a></p>
+<a href="openapi.json">Description of this API (OpenAPI)</a>{compare}</p>
 <form>
 <label for="model">Model</label><select id="model">{options}</select>
 <label for="rows">Rows, as a JSON list</label>
@@ -67,10 +67,15 @@ _REFUSED = {
 }
 
 
-def page(title: str, models: Iterable[str]) -> str:
-    """Return the page as HTML; its script is ``SCRIPT``."""
+def page(title: str, models: Iterable[str], *, compared: bool = False) -> str:
+    """Return the page as HTML; its script is ``SCRIPT``.
+
+    Args:
+        compared: link the page that compares all models.
+    """
+    compare = ' · <a href="compare">Compare all models</a>' if compared else ""
     options = "".join(f"<option>{escape(name)}</option>" for name in models)
-    return PAGE.format(title=escape(title), options=options)
+    return PAGE.format(title=escape(title), options=options, compare=compare)
 
 
 def openapi(title: str, models: Iterable[str], deadline: float) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """The HTTP server of served models, on a Unix socket.
 
 GET  /               a page that calls the API
+GET  /compare        a page that compares the results of all pipelines of a shelf
 GET  /openapi.json   its description
 GET  /status         how many requests were answered, refused, late, failed
 POST /models/NAME    {"rows": [...], "deadline": seconds} → {"results": [...]}
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import signal
 from collections.abc import Callable
 from dataclasses import asdict
@@ -22,8 +22,11 @@ from tornado.netutil import bind_unix_socket
 from tornado.web import Application, RequestHandler
 
 from ...hub.errors import CarrelError, InvalidInput, NotFound, TooManyCalls
+from . import comparison_page
 from .api_document import SCRIPT, openapi, page
+from .json_values import dumped
 from .request_queue import RequestQueue
+from .served_models import ALL
 
 MOST_BYTES: Final = 16 << 20
 LONGEST_SECONDS: Final = 100.0
@@ -32,6 +35,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_SCRIPTS: Final = {"page.js": SCRIPT, "compare.js": comparison_page.SCRIPT}
 
 
 class _ModelHandler(RequestHandler):
@@ -44,7 +48,7 @@ class _ModelHandler(RequestHandler):
 
     def send(self, body: object) -> None:
         try:
-            text = json.dumps(body, default=_plain, allow_nan=False)
+            text = dumped(body)
         except (TypeError, ValueError) as error:
             raise InvalidInput(
                 f"The result of the model cannot be sent as JSON: {error}.",
@@ -53,6 +57,12 @@ class _ModelHandler(RequestHandler):
         self.set_header("Content-Type", "application/json")
         self.write(text)
 
+    def refuse(self, error: CarrelError) -> None:
+        self.set_status(error.http_status)
+        self.send(
+            {"error": {"code": error.code, "message": error.message, "accepted": error.accepted}}
+        )
+
 
 class PageHandler(_ModelHandler):
     async def get(self, part: str) -> None:
@@ -60,12 +70,28 @@ class PageHandler(_ModelHandler):
             self.send(openapi(self.title, self.queue.models, self.deadline))
         elif part == "status":
             self.send(asdict(self.queue.counts))
-        elif part == "page.js":
+        elif part in _SCRIPTS:
             self.set_header("Content-Type", "text/javascript")
-            self.write(SCRIPT)
+            self.write(_SCRIPTS[part])
+        elif part == "compare":
+            self._compare()
         else:
             self.set_header("Content-Security-Policy", _POLICY)
-            self.write(page(self.title, self.queue.models))
+            self.write(page(self.title, self.queue.models, compared=ALL in self.queue.models))
+
+    def _compare(self) -> None:
+        if ALL not in self.queue.models:
+            self.refuse(
+                NotFound(
+                    "Only the pipelines of a folder or a Shelf can be compared.",
+                    accepted="carrel serve FOLDER.",
+                )
+            )
+            return
+        self.set_header("Content-Security-Policy", _POLICY)
+        count = len(self.queue.models) - 1
+        most = self.queue.queued_rows
+        self.write(comparison_page.comparison_page(self.title, count, most))
 
 
 class CallHandler(_ModelHandler):
@@ -88,18 +114,12 @@ class CallHandler(_ModelHandler):
             return
         except TooManyCalls as error:
             self.set_header("Retry-After", str(error.seconds))
-            self._refuse(error)
+            self.refuse(error)
         except CarrelError as error:
-            self._refuse(error)
+            self.refuse(error)
         except Exception as error:  # what a model of the user raises
             failed = CarrelError(f"The model raised {type(error).__name__}: {error}")
-            self._refuse(failed)
-
-    def _refuse(self, error: CarrelError) -> None:
-        self.set_status(error.http_status)
-        self.send(
-            {"error": {"code": error.code, "message": error.message, "accepted": error.accepted}}
-        )
+            self.refuse(failed)
 
 
 class UnknownHandler(_ModelHandler):
@@ -115,7 +135,7 @@ def application(title: str, queue: RequestQueue, deadline: float) -> Application
     given = {"title": title, "queue": queue, "deadline": deadline}
     return Application(
         [
-            (r"/(openapi\.json|status|page\.js|)", PageHandler, given),
+            (r"/(openapi\.json|status|page\.js|compare|compare\.js|)", PageHandler, given),
             (r"/models/([^/]+)", CallHandler, given),
             (r"/.*", UnknownHandler, given),
         ],
@@ -158,8 +178,8 @@ async def serve(
 def _body(sent: bytes, deadline: float) -> tuple[list[Any], float]:
     accepted = 'A JSON object such as {"rows": ["a text", "another one"]}.'
     try:
-        body = json.loads(sent)
-    except ValueError as error:
+        body = json.loads(sent, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
         raise InvalidInput("The body is no JSON.", accepted=accepted) from error
     if not isinstance(body, dict) or not isinstance(body.get("rows"), list):
         raise InvalidInput("The body has no list of rows.", accepted=accepted)
@@ -167,15 +187,12 @@ def _body(sent: bytes, deadline: float) -> tuple[list[Any], float]:
         raise InvalidInput(f"The body has unknown parts: {', '.join(unknown)}.", accepted=accepted)
     seconds = body.get("deadline", deadline)
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not number or not math.isfinite(seconds) or not 0 < seconds <= LONGEST_SECONDS:
+    if not number or not 0 < seconds <= LONGEST_SECONDS:
         raise InvalidInput(
             f"{seconds!r:.40} is no deadline.", accepted=f"Seconds, at most {LONGEST_SECONDS:g}."
         )
     return body["rows"], float(seconds)
 
 
-def _plain(value: Any) -> Any:
-    """Return Python's own values of an array or a number of NumPy."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is no value of JSON")
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"JSON has no {name}")

@@ -291,7 +291,7 @@ class _ModelThread:
 
 def _results(model: Model, rows: list[Any]) -> list[Any]:
     try:
-        return _checked(model(rows), len(rows))
+        return checked(model(rows), len(rows))
     except BaseException as error:
         unheld = StopIteration | concurrent.futures.CancelledError  # a future cannot hold them
         if isinstance(error, Exception) and not isinstance(error, unheld):
@@ -299,7 +299,8 @@ def _results(model: Model, rows: list[Any]) -> list[Any]:
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
-def _checked(found: Any, count: int) -> list[Any]:
+def checked(found: Any, count: int) -> list[Any]:
+    """Return the results of a model. Raises InvalidInput unless there is one a row."""
     accepted = "One result a row, in the same order, as a list or an array."
     # A data frame gives the names of its columns, a mapping its keys.
     if isinstance(found, Mapping | Set | str | bytes) or hasattr(found, "columns"):

@@ -7,17 +7,19 @@ import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ...hub.errors import InvalidInput, NotFound
-from .request_queue import Model
+from .json_values import dumped
+from .request_queue import Model, checked
 
 ACCEPTED = (
     "A pickle of a fitted estimator, a folder of such pickles, or FILE.py:OBJECT or MODULE:OBJECT, "
     "where the object is a function of a list of rows, an estimator, a Shelf, or a dict of these."
 )
 
-_ALL = "all"
+ALL: Final = "all"
+"""The model that gives the results of all pipelines of a shelf."""
 
 
 def load(source: str) -> Mapping[str, Model]:
@@ -40,7 +42,23 @@ def load(source: str) -> Mapping[str, Model]:
         return _models(Shelf.load(path), path.name)
     if path.suffix not in pickle_files.SUFFIXES:
         raise InvalidInput(f"{source} cannot be served.", accepted=ACCEPTED)
-    return _models(pickle_files.load_pickle(path), path.stem)
+    loaded = pickle_files.load_pickle(path)
+    _check_fitted(loaded, path.stem)
+    return _models(loaded, path.stem)
+
+
+def _check_fitted(given: object, name: str) -> None:
+    """Raise InvalidInput for an estimator of scikit-learn that would refuse each call."""
+    from sklearn.base import BaseEstimator  # noqa: PLC0415 # where pickles are served
+    from sklearn.exceptions import NotFittedError  # noqa: PLC0415 # the same
+    from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415 # the same
+
+    if not isinstance(given, BaseEstimator):
+        return
+    try:
+        check_is_fitted(given)
+    except NotFittedError as error:
+        raise InvalidInput(f"{name} is not fitted.", accepted=ACCEPTED) from error
 
 
 def _object(place: str, name: str) -> object:
@@ -72,12 +90,12 @@ def _models(given: Any, name: str) -> Mapping[str, Model]:
     if isinstance(given, Mapping):
         return {str(key): _model(each, str(key)) for key, each in given.items()}
     if hasattr(given, "results") and hasattr(given, "steps_kept"):  # a Shelf
-        if _ALL in given:
+        if ALL in given:
             raise InvalidInput(
-                f"A pipeline is named {_ALL}: that name gives the results of all of them.",
+                f"A pipeline is named {ALL}: that name gives the results of all of them.",
                 accepted="Another name of its file.",
             )
-        return {each: _model(given[each], each) for each in given} | {_ALL: all_of(given)}
+        return {each: _model(given[each], each) for each in given} | {ALL: all_of(given)}
     return {name: _model(given, name)}
 
 
@@ -98,28 +116,39 @@ def _predictions(predict: Callable[[Any], Any]) -> Model:
 
 
 def all_of(shelf: Any) -> Model:
-    """Return what gives the result of each pipeline, or its error as a sentence.
+    """Return what gives the result of each pipeline, or ``{"error": sentence}`` in its place.
 
-    Rows are those of several callers: where a pipeline raises, it is executed row by row, so that
-    no caller gets the error of another's row.
+    Rows are those of several callers: where a pipeline raises, or returns what cannot be sent, it
+    is executed row by row, so that no caller gets the error of another's row.
     """
 
     def alone(name: str, row: Any) -> Any:
         try:
-            return plain_values(shelf[name].predict([row]))[0]
+            (result,) = _sendable(shelf[name].predict([row]), 1)
         except Exception as error:  # what a pipeline raises
-            return f"{type(error).__name__}: {error}"
+            return {"error": f"{type(error).__name__}: {error}"}
+        return result
 
     def column(name: str, found: Any, rows: list[Any]) -> Sequence[Any]:
-        if isinstance(found, Exception):
-            return [alone(name, row) for row in rows]
-        return plain_values(found)
+        try:
+            if not isinstance(found, Exception):
+                return _sendable(found, len(rows))
+        except Exception:  # noqa: S110 # each row says why below
+            pass
+        return [alone(name, row) for row in rows]
 
     def execute(rows: list[Any]) -> Sequence[Any]:
         columns = {name: column(name, found, rows) for name, found in shelf.results(rows).items()}
         return [{name: values[at] for name, values in columns.items()} for at in range(len(rows))]
 
     return execute
+
+
+def _sendable(found: Any, count: int) -> Sequence[Any]:
+    """Return as many results as rows. Raises what says why they cannot be sent as JSON."""
+    values = checked(plain_values(found), count)
+    dumped(values)
+    return values
 
 
 def plain_values(found: Any) -> Sequence[Any]:

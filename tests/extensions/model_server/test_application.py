@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
+import pickle
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 
 from carrel.extensions.model_server import served_models, served_sockets
 from carrel.extensions.model_server.application import serve
-from carrel.extensions.model_server.request_queue import RequestQueue
+from carrel.extensions.model_server.request_queue import Model, RequestQueue
 from carrel.hub.errors import Conflict, InvalidInput, NotFound
 
 SOURCE = """
@@ -34,14 +37,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def answers(*calls: tuple[str, str, Any]) -> list[httpx.Response]:
-    """Serve the models of the file, and return the answers to calls."""
+def lengths(rows: list[str]) -> list[int]:
+    return [len(row) for row in rows]
+
+
+def answers(
+    *calls: tuple[str, str, Any],
+    models: Mapping[str, Model] | None = None,
+    title: str = "Lengths",
+) -> list[httpx.Response]:
+    """Serve models, else those of the file, and return the answers to calls."""
 
     async def run() -> list[httpx.Response]:
-        queue = RequestQueue(served_models.load("served.py:models"), queued_rows=3)
+        served = served_models.load("served.py:models") if models is None else models
+        queue = RequestQueue(served, queued_rows=3)
         ready = asyncio.Event()
         with served_sockets.published("lengths") as path:
-            server = asyncio.create_task(serve("Lengths", queue, path, deadline=5, ready=ready.set))
+            server = asyncio.create_task(serve(title, queue, path, deadline=5, ready=ready.set))
             await ready.wait()
             assert served_sockets.find("lengths") == path
             with pytest.raises(Conflict, match="lengths is served already"):
@@ -84,6 +96,9 @@ def test_bad_calls_get_a_sentence() -> None:
         ("POST", "/models/ada", '{"row": []}'),
         ("POST", "/models/ada", '{"rows": ["a"], "deadline": "soon"}'),
         ("POST", "/models/ada", '{"rows": ["a"], "deadline": 1, "more": 1}'),
+        ("POST", "/models/ada", '{"rows": ["a"], "deadline": 1' + "0" * 400 + "}"),
+        ("POST", "/models/ada", "[" * 100_000),
+        ("POST", "/models/ada", '{"rows": [NaN]}'),
         ("POST", "/models/eve", '{"rows": ["a"]}'),
         ("POST", "/models/ada", '{"rows": [1]}'),
         ("POST", "/models/ada", '{"rows": ["a", "a", "a", "a"]}'),
@@ -95,6 +110,9 @@ def test_bad_calls_get_a_sentence() -> None:
         (400, "The body has no list of rows."),
         (400, "'soon' is no deadline."),
         (400, "The body has unknown parts: more."),
+        (400, "1000000000000000000000000000000000000000 is no deadline."),
+        (400, "The body is no JSON."),
+        (400, "The body is no JSON."),
         (404, "There is no model eve."),
         (500, "The model raised TypeError: object of type 'int' has no len()"),
         (413, "4 rows are too many for one request."),
@@ -118,6 +136,16 @@ def test_what_cannot_be_served(source: str, kind: type[Exception], sentence: str
         served_models.load(source)
 
 
+def test_an_unfitted_pipeline_is_refused_before_calls(home: Path) -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    path = home / "unfitted.pkl"
+    path.write_bytes(pickle.dumps(linear_model.LogisticRegression()))
+    with pytest.raises(InvalidInput, match="unfitted is not fitted"):
+        served_models.load(str(path))
+    path.write_bytes(pickle.dumps(linear_model.LogisticRegression().fit([[0.0], [1.0]], [0, 1])))
+    assert served_models.load(str(path))["unfitted"]([[2.0]]) == [1]
+
+
 @pytest.mark.parametrize(
     ("source", "name"),
     [("served.py:models", "models"), ("package.part:Sentiment_Model", "sentiment-model")],
@@ -128,24 +156,86 @@ def test_the_name_in_the_address(source: str, name: str) -> None:
         served_sockets.check_name("../other")
 
 
-def test_a_row_that_a_pipeline_refuses_is_not_told_to_others() -> None:
-    class Lengths:
-        def predict(self, rows: list[str]) -> list[int]:
-            if "bad" in rows:
-                raise ValueError("of bad")
-            return [len(row) for row in rows]
+class Lengths:
+    """A pipeline whose errors and results a test chooses by its rows."""
 
-    class LikeShelf(dict[str, Lengths]):
-        steps_kept = 1
+    def predict(self, rows: list[str]) -> list[Any]:
+        if "bad" in rows:
+            raise ValueError("of bad")
+        if "short" in rows:
+            return []
+        return [math.nan if row == "nan" else len(row) for row in rows]
 
-        def results(self, rows: list[str]) -> dict[str, Any]:
+
+class LikeShelf(dict[str, Lengths]):
+    steps_kept = 1
+
+    def results(self, rows: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, pipeline in self.items():
             try:
-                return {"ada": self["ada"].predict(rows)}
+                found[name] = pipeline.predict(rows)
             except ValueError as error:
-                return {"ada": error}
+                found[name] = error
+        return found
 
+
+def test_a_row_that_a_pipeline_refuses_is_not_told_to_others() -> None:
     every = served_models.all_of(LikeShelf(ada=Lengths()))
-    assert every(["a", "bad", "abc"]) == [{"ada": 1}, {"ada": "ValueError: of bad"}, {"ada": 3}]
+    assert every(["a", "bad", "abc"]) == [
+        {"ada": 1},
+        {"ada": {"error": "ValueError: of bad"}},
+        {"ada": 3},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("nan", "ValueError: Out of range float values are not JSON compliant"),
+        ("short", "InvalidInput: The model returned 0 results for 1 rows."),
+    ],
+)
+def test_a_result_that_cannot_be_sent_is_an_error_in_its_place(row: str, sentence: str) -> None:
+    class Zeros(Lengths):
+        def predict(self, rows: list[str]) -> list[Any]:
+            return [0 for _ in rows]
+
+    every = served_models.all_of(LikeShelf(ada=Lengths(), ben=Zeros()))
+    first, second = every(["a", row])
+    assert first == {"ada": 1, "ben": 0}
+    assert second["ben"] == 0
+    assert second["ada"]["error"].startswith(sentence)
+
+
+def test_pipelines_of_a_shelf_have_a_page_that_compares_them() -> None:
+    models = dict.fromkeys(("<ada>", "ben", "all"), lengths)
+    title = "<b>ps4</b>"
+    index, page, script = answers(
+        ("GET", "/", None),
+        ("GET", "/compare", None),
+        ("GET", "/compare.js", None),
+        models=models,
+        title=title,
+    )
+    assert '<a href="compare">' in index.text
+    assert (page.status_code, script.status_code) == (200, 200)
+    assert "Compare &lt;b&gt;ps4&lt;/b&gt;" in page.text
+    assert title not in page.text
+    assert 'data-rows="3"' in page.text, "A call of the page has no more rows than may wait."
+    for each in (index, page):
+        policy = each.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
+        assert each.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_models_that_are_no_shelf_have_no_page_of_comparison() -> None:
+    index, page = answers(("GET", "/", None), ("GET", "/compare", None))
+    assert "compare" not in index.text
+    assert page.status_code == 404
+    assert page.json()["error"]["accepted"] == "carrel serve FOLDER."
 
 
 def test_sessions_of_one_user_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
