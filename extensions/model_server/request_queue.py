@@ -1,10 +1,12 @@
 """A bounded queue in front of models: batches, deadlines, and early refusal under overload.
 
-One worker executes, as there is one lease. It takes the oldest request, and with it those that wait
-for the same model. A request is refused at once if the queue is full, or if the requests before it
-take longer than its deadline allows: an answer that comes too late helps no caller, and makes the
-next ones late too. A request that finds the queue idle is always executed, so an execution that was
-slow once does not close a model: its expected seconds are measured anew.
+One worker executes, as there is one lease. The order is that of ``schedule``: earliest deadline
+first, by the same plan, which also decides what is admitted. The worker takes the request with the
+earliest deadline, and with it those for the same model. A request is refused at once if the queue
+is full, or if with it the plan has an answer after its deadline, its own or that of a request that
+it delays: an answer that comes too late helps no caller, and makes the next ones late too. A
+request that finds the queue idle is always executed, so an execution that was slow once does not
+close a model: its expected seconds are measured anew.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import asyncio
 import concurrent.futures
 import threading
 import time
-from collections import deque
+from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from ...hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls
+from ..execution.deadlines.plan import TimedRequest, free_at, plan
 
 BATCH_ROWS: Final = 64
 """Most rows of one execution, unless a single request has more."""
@@ -40,10 +43,16 @@ Model = Callable[[list[Any]], Sequence[Any]]
 
 @dataclass(slots=True, kw_only=True)
 class WaitingRows:
-    """One request: rows for a model."""
+    """One request: rows for a model.
+
+    Attributes:
+        planned: what the plan takes it for; due before the deadline, by a margin.
+        deadline: after which its caller has no use for an answer.
+    """
 
     model: str
     rows: list[Any]
+    planned: TimedRequest
     deadline: float
     done: asyncio.Future[list[Any]]
     sent_bytes: int = 0
@@ -79,10 +88,14 @@ class RequestQueue:
     clock: Callable[[], float] = time.monotonic
     counts: QueueCounts = field(default_factory=QueueCounts)
     row_seconds: dict[str, float] = field(default_factory=dict)
-    _waiting: deque[WaitingRows] = field(default_factory=deque)
+    _waiting: list[WaitingRows] = field(default_factory=list)
+    """By deadline."""
+    _submitted: int = 0
     _executed: set[str] = field(default_factory=set)
     _busy: bool = False
-    _busy_until: float = 0.0
+    _begun: float = 0.0
+    _expected: float = 0.0
+    """Seconds of what is executed, from ``_begun``."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def execute(
@@ -117,23 +130,35 @@ class RequestQueue:
             return []
         now = self.clock()
         at_once = not self._busy and not self._waiting
+        self._submitted += 1
+        planned = TimedRequest(
+            # No later request comes before one that is executed at once.
+            deadline=now if at_once else now + _SAFE * seconds,
+            number=self._submitted,
+            model=model,
+            runs=len(rows),
+        )
         if not at_once:
-            self._admit(model, len(rows), sent_bytes, seconds, now)
+            self._admit(planned, sent_bytes, now)
         waiting = WaitingRows(
             model=model,
             rows=rows,
+            planned=planned,
             deadline=now + seconds,
             done=asyncio.get_running_loop().create_future(),
             sent_bytes=sent_bytes,
             at_once=at_once,
         )
-        self._waiting.append(waiting)
+        insort(self._waiting, waiting, key=lambda each: each.planned)
         self._changed.set()
         return await waiting.done
 
     def expected_wait(self, now: float) -> float:
         """Return the seconds until all that waits is executed, as far as models were timed."""
-        return max(0.0, self._busy_until - now) + self._seconds(self._waiting)
+        return self._free_at(now) - now + self._seconds(self._waiting)
+
+    def _free_at(self, now: float) -> float:
+        return free_at(now, self._begun, self._expected)
 
     async def work(self) -> None:
         """Execute queued requests, until cancelled."""
@@ -148,7 +173,7 @@ class RequestQueue:
                 try:
                     await self._execute_batch(thread, batch)
                 finally:
-                    self._busy, self._busy_until = False, 0.0
+                    self._busy, self._expected = False, 0.0
 
     async def _execute_batch(self, thread: _ModelThread, batch: list[WaitingRows]) -> None:
         """Execute requests; after an error halves of them, as it may be that of one's rows."""
@@ -158,7 +183,8 @@ class RequestQueue:
             part = parts.pop()
             rows = [row for each in part for row in each.rows]
             begun = self.clock()
-            self._busy_until = begun + self._seconds(part) + sum(map(self._seconds, parts))
+            self._begun = begun
+            self._expected = self._seconds(part) + sum(map(self._seconds, parts))
             try:
                 results = await thread.execute(self.models[name], rows)
             except Exception as error:  # what a model of the user raises
@@ -177,28 +203,45 @@ class RequestQueue:
             finally:
                 self._executed.add(name)
 
-    def _admit(self, model: str, count: int, size: int, seconds: float, now: float) -> None:
-        queued = sum(len(each.rows) for each in self._waiting)
-        queued_bytes = sum(each.sent_bytes for each in self._waiting)
-        space = queued + count <= self.queued_rows and queued_bytes + size <= self.queued_bytes
-        wait = self.expected_wait(now)
-        needed = wait + count * self.row_seconds.get(model, 0.0)
-        if space and needed <= _SAFE * seconds:
+    def _admit(self, request: TimedRequest, size: int, now: float) -> None:
+        """Refuse a request for which there is no space, or that makes an answer too late."""
+        waiting = [each for each in self._waiting if not each.done.done()]
+        queued = sum(each.planned.runs for each in waiting)
+        queued_bytes = sum(each.sent_bytes for each in waiting)
+        why = ""
+        if queued + request.runs > self.queued_rows or queued_bytes + size > self.queued_bytes:
+            why = f"{queued} rows wait already, of {queued_bytes} bytes"
+        else:
+            why = self._too_late(request, [each.planned for each in waiting], now)
+        if not why:
             return
         self.counts.refused += 1
-        why = (
-            f"{queued} rows wait already, of {queued_bytes} bytes"
-            if needed <= _SAFE * seconds
-            else f"an answer is expected in {needed:.2f} s, too late for {seconds:g} s"
-        )
         refused = TooManyCalls(
             f"The model has too much to do: {why}.", accepted="Try again later, or wait longer."
         )
-        refused.seconds = max(1, round(wait))
+        refused.seconds = max(1, round(self.expected_wait(now)))
         raise refused
 
+    def _too_late(self, request: TimedRequest, waiting: list[TimedRequest], now: float) -> str:
+        """Return why a plan with a request misses a deadline that it affects; empty if none."""
+        runs = plan(
+            [*waiting, request],
+            [self._free_at(now)],
+            lambda model, _worker: self.row_seconds.get(model, 0.0),
+        )
+        for run in runs:
+            if run.request < request or run.in_time:  # earlier ones are not delayed by it
+                continue
+            if run.request is request:
+                return (
+                    f"an answer is expected in {run.ends - now:.2f} s, too late for "
+                    f"{(request.deadline - now) / _SAFE:g} s"
+                )
+            return f"a request to {run.request.model} that waits already would be late"
+        return ""
+
     def _next_batch(self) -> list[WaitingRows]:
-        """Take the oldest request, and those for its model that make no other request late."""
+        """Take the most urgent request, and those for its model that make no other one late."""
         now = self.clock()
         batch: list[WaitingRows] = []
         kept: list[WaitingRows] = []
@@ -218,7 +261,7 @@ class RequestQueue:
             else:
                 kept.append(each)
                 latest = min(latest, each.deadline - self._seconds(kept))
-        self._waiting = deque(kept)
+        self._waiting = kept
         return batch
 
     def _in_time(self, requests: Iterable[WaitingRows], now: float) -> list[WaitingRows]:

@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+_OVERRUN: Final = 0.5
+"""Of its time: what a run that takes longer than that is expected to need still."""
 Cost = Callable[[str, int], float]
 """Seconds of a model on a worker; infinite where it cannot run."""
 
@@ -23,11 +26,13 @@ class TimedRequest:
     Attributes:
         deadline: time by which it must have ended, in seconds of a clock.
         number: in the order of submission.
+        runs: how many times the cost of the model it needs, such as its rows.
     """
 
     deadline: float
     number: int
     model: str
+    runs: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +61,28 @@ def plan(
     free = list(free_at)
     runs = []
     for request in sorted(requests):
-        ends = [begins + cost(request.model, each) for each, begins in enumerate(free)]
+        ends = [
+            begins + request.runs * cost(request.model, each) for each, begins in enumerate(free)
+        ]
         worker = min(range(len(free)), key=ends.__getitem__)
         run = PlacedRun(request=request, worker=worker, begins=free[worker], ends=ends[worker])
         runs.append(run)
         if math.isfinite(run.ends):
             free[worker] = run.ends
     return tuple(runs)
+
+
+def free_at(now: float, begun: float, expected: float) -> float:
+    """Return when a worker will have ended what it executes.
+
+    Args:
+        begun: when its run began.
+        expected: seconds of its run; 0 while it has none.
+    """
+    if not expected:
+        return now
+    ends = begun + expected
+    return ends if now <= ends else now + _OVERRUN * expected
 
 
 def all_in_time(runs: Iterable[PlacedRun]) -> bool:

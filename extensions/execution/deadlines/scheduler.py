@@ -20,12 +20,10 @@ from typing import Any, Final, Self
 from ....hub.errors import InvalidInput, Unavailable
 from .cost_table import Clock, CostTable
 from .models import Execute
-from .plan import PlacedRun, TimedRequest, all_in_time, plan
+from .plan import PlacedRun, TimedRequest, all_in_time, free_at, plan
 
 OFFLOADED: Final = "offloaded"
 _LOOK_AGAIN_SECONDS: Final = 0.01
-_OVERRUN: Final = 0.5
-"""Of its time: what a run that takes longer than that is expected to need still."""
 
 
 class DeadlineMissed(Unavailable):
@@ -61,10 +59,7 @@ class DeadlineWorker:
 
     def free_at(self, now: float) -> float:
         """When it will have ended what it executes."""
-        if not self.expected:
-            return now
-        ends = self.begun + self.expected
-        return ends if now <= ends else now + _OVERRUN * self.expected
+        return free_at(now, self.begun, self.expected)
 
 
 class DeadlineScheduler:
@@ -178,13 +173,13 @@ class DeadlineScheduler:
     def _plan(self, now: float, without: int | None = None) -> tuple[PlacedRun, ...]:
         waiting = [each.request for each in self._waiting.values()]
         requests = [each for each in waiting if each.number != without]
-        free_at = [each.free_at(now) for each in self._workers]
+        free = [each.free_at(now) for each in self._workers]
         here = [
-            math.inf if each.kind == OFFLOADED else free
-            for each, free in zip(self._workers, free_at, strict=True)
+            math.inf if each.kind == OFFLOADED else at
+            for each, at in zip(self._workers, free, strict=True)
         ]
         runs = plan(requests, here, self._costs)
-        return runs if all_in_time(runs) else plan(requests, free_at, self._costs)
+        return runs if all_in_time(runs) else plan(requests, free, self._costs)
 
     def _admit(self, request: TimedRequest, now: float) -> None:
         """Refuse a new request that would be late, or that would make one late."""

@@ -154,6 +154,72 @@ def test_a_batch_makes_no_member_late() -> None:
     with_queue(test, clock=lambda: now)
 
 
+def test_the_earliest_deadline_is_executed_first() -> None:
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        queue.models = {**queue.models, "other": model}
+        calls = [("double", 1, 60), ("other", 2, 20), ("double", 3, 40), ("other", 4, 80)]
+        tasks = await queued(*(queue.execute(name, [row], time) for name, row, time in calls))
+        model.may_end.set()
+        assert await asyncio.gather(*tasks) == [[2], [4], [6], [8]]
+        assert model.calls == [[0], [2], [3], [1], [4]]
+
+    with_queue(test, batch_rows=1)
+
+
+def test_a_request_before_those_that_wait_is_admitted_by_its_own_deadline() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        queue.row_seconds["double"] = 1.0
+        late = await queued(*(queue.execute("double", [row], 60) for row in range(1, 7)))
+        (soon,) = await queued(queue.execute("double", [9], 2))
+        model.may_end.set()
+        assert await soon == [18]
+        assert model.calls[1][0] == 9
+        await asyncio.gather(*late)
+        assert queue.counts.refused == queue.counts.late == 0
+
+    with_queue(test, clock=lambda: now)
+
+
+def test_a_request_that_would_make_another_one_late_is_refused() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        queue.row_seconds["double"] = 1.0
+        (waits,) = await queued(queue.execute("double", [1] * 7, 10))
+        with pytest.raises(TooManyCalls, match="a request to double that waits already would be"):
+            await queue.execute("double", [2, 2], 5)
+        (fits,) = await queued(queue.execute("double", [3], 5))
+        model.may_end.set()
+        assert await fits == [6]
+        assert await waits == [2] * 7
+
+    with_queue(test, clock=lambda: now)
+
+
+def test_an_execution_that_overruns_its_time_is_expected_to_need_half_of_it_still() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        nonlocal now
+        model.may_end.set()
+        await queue.execute("double", [1])
+        queue.row_seconds["double"] = 1.0
+        model.may_end.clear()
+        model.begun.clear()
+        (runs,) = await queued(queue.execute("double", [1] * 10, 60))
+        assert await asyncio.to_thread(model.begun.wait, 60)
+        now += 11.0
+        assert queue.expected_wait(now) == 5.0
+        with pytest.raises(TooManyCalls, match=r"an answer is expected in 6\.00 s"):
+            await queue.execute("double", [2], 3)
+        model.may_end.set()
+        await runs
+
+    with_queue(test, clock=lambda: now)
+
+
 def test_bytes_that_wait_are_limited() -> None:
     async def test(queue: RequestQueue, model: HeldModel) -> None:
         tasks = await queued(queue.execute("double", [1], sent_bytes=60))
