@@ -120,7 +120,7 @@ def test_forecasts_are_compared_with_outcomes_for_all_users(world: World) -> Non
     forecast = RunTimeForecast(seconds=5.0, low=4.0, high=9.0, basis=Basis.OWNER, runs=2)
     store.put_run_time_forecasts({"j-a.1": forecast, "j-b.1": forecast}, now=now - 5)
     store.put_wait_forecasts({"j-b": Estimate(at=now, latest=now + 60)}, now=now - 65)
-    store.launch("j-b.1", now=now)
+    store.launch("j-b.1", now=now - 5)
     for name, state, code in (
         ("j-b", State.SUCCEEDED, CauseCode.SUCCEEDED),
         ("j-a", State.CANCELLED, CauseCode.CANCELLED),
