@@ -15,7 +15,7 @@ from ..schemas import JobIn, NotebookIn
 
 LONGEST_PROBE: Final = 120
 """Seconds of a probe at most, unless the user asks for more."""
-_SHORTEST: Final = 20
+_SHORTEST: Final = 30
 _START: Final = 15
 """Seconds of the job that are left for the start of its kernel and of the first process."""
 _SHARE: Final = 0.05
