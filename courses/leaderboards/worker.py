@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from ...hub.config.settings import Settings
 from ...hub.config.state_folder import StateFolder
-from ...hub.errors import InvalidInput
+from ...hub.errors import InvalidInput, NotFound
 from ...hub.files.local import INPUT
 from ...hub.files.safe_fs import write_into
 from ...hub.schemas.coursework.leaderboards import (
@@ -68,7 +68,11 @@ _SOURCES: Final = (
     "extensions/__init__.py",
     "extensions/execution/**/*.py",
     "extensions/leaderboard/*.py",
+    "extensions/runtime/__init__.py",
+    "extensions/runtime/report.py",
     "hub/__init__.py",
+    "hub/attempts/__init__.py",
+    "hub/attempts/compile_cache_side.py",
     "hub/errors.py",
 )
 """The program and what it imports of Carrel: a sandbox may have no Carrel, or another version."""
@@ -150,7 +154,14 @@ def scored(
     sandbox = _BatchSandbox(engine=engine, order=order, teachers=teachers)
     try:
         for batch in batches(left()):
-            for group in sandbox.scores({each.entry: weights(each) for each in batch}):
+            there = {}
+            for each in batch:
+                try:
+                    there[each.entry] = weights(each)
+                except (OSError, NotFound) as error:
+                    print(f"{each.entry}: {error}", flush=True)
+                    scores[each.entry] = _fault(each.entry, "Its file cannot be read any more.")
+            for group in sandbox.scores(there):
                 scores |= {each.entry: each for each in group}
                 store(result())
     except InvalidInput as error:  # of the teacher's files: no other batch would do better
@@ -159,6 +170,7 @@ def scored(
             scores[each.entry] = _fault(each.entry, why)
         store(result(error.message))
         return result(error.message)
+    store(result())
     return result()
 
 

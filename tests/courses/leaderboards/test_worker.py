@@ -21,6 +21,7 @@ from carrel.courses.sandbox.interface import (
     SandboxLimits,
     StopReason,
 )
+from carrel.hub.errors import NotFound
 from carrel.hub.schemas.coursework.leaderboards import (
     LEADERBOARD_RESULT,
     EntryScoreOut,
@@ -173,6 +174,24 @@ def test_a_sandbox_that_ends_before_the_first_submission_is_not_opened_for_each(
     result, _ = run(engine, "a", "b", "c")
     assert [each.fault for each in result.scores] == [True, True, True]
     assert len(engine.opened) == 1
+
+
+def test_a_file_that_is_lost_costs_no_other_its_score() -> None:
+    def weights(entry: WeightsRefOut) -> bytes:
+        if entry.entry == "lost":
+            raise NotFound("There is no content.")
+        return b""
+
+    stored: list[LeaderboardResultOut] = []
+    result = scored(
+        FragileEngine(), order("a", "lost"), teachers={}, weights=weights, store=stored.append
+    )
+    assert stored[-1] == result
+    a, lost = result.scores
+    assert (a.public, lost.fault) == (0.5, True)
+    assert lost.problem == "Its file cannot be read any more."
+    scored(FragileEngine(), order("lost"), teachers={}, weights=weights, store=stored.append)
+    assert [each.entry for each in stored[-1].scores] == ["lost"]
 
 
 def test_batches_have_a_limit() -> None:
