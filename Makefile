@@ -41,15 +41,16 @@ environment: $(MADE)/dev $(MADE)/carrel
 
 # PyTorch is large, and its CPU build is not in every package index: it is asked for.
 WITH_TORCH = $(if $(TORCH),$(MADE)/torch)
-# So is JAX, which only the tests of one unit of the sample course use.
+# So are JAX and Spark, which few tests use.
 WITH_JAX = $(if $(JAX),$(MADE)/jax)
+WITH_SPARK = $(if $(SPARK),$(MADE)/spark)
 
 .PHONY: test
 test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/axe $(MADE)/notebook-jobs $(WITH_TORCH) $(WITH_JAX) ## Run the tests (all but the slow ones)
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(BESIDE) $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/notebook-jobs $(WITH_TORCH) $(WITH_JAX) ## Run the slow tests, and properties with thousands of examples
+test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/notebook-jobs $(WITH_TORCH) $(WITH_JAX) $(WITH_SPARK) ## Run the slow tests, and properties with thousands of examples
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=thorough $(BESIDE) $(ARGS)
 
 .PHONY: lint
@@ -92,6 +93,8 @@ lock: $(MADE)/lock ## Regenerate requirements/*.txt (newest versions with ARGS=-
 			-o images/$$name/requirements.txt $(ARGS) || exit 1; done
 	$(COMPILE) images/jax/requirements.in -c images/base/requirements.txt \
 		-c images/datascience/requirements.txt -o images/jax/requirements.txt $(ARGS)
+	$(COMPILE) images/spark/requirements.in -c images/base/requirements.txt \
+		-c images/datascience/requirements.txt -o images/spark/requirements.txt $(ARGS)
 	$(COMPILE) requirements/execution.in -c requirements/up.txt -c requirements/dev.txt \
 		-o requirements/execution.txt $(ARGS) || echo "requirements/execution.txt is as it was." >&2
 	for name in cuda cpu; do \
@@ -173,6 +176,11 @@ $(MADE)/torch: requirements/execution.txt $(MADE)/dev
 $(MADE)/jax: images/jax/requirements.txt $(MADE)/dev
 	@echo "Installing JAX for tests, beside the environment …" >&2
 	@$(BIN)/python -m tests.jax_packages >&2
+	@touch $@
+
+$(MADE)/spark: images/spark/requirements.txt $(MADE)/dev
+	@echo "Installing Spark for tests, beside the environment …" >&2
+	@$(BIN)/python -m tests.pyspark_packages >&2
 	@touch $@
 
 $(MADE)/lock: $(MADE)/python

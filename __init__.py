@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .extensions.runtime.progress import progress as progress
     from .extensions.runtime.receipt import receipt as receipt
     from .extensions.runtime.report import report as report
+    from .extensions.spark.session import spark as spark
+    from .extensions.spark.sklearn_stages import spark_estimator as spark_estimator
+    from .extensions.spark.sklearn_stages import spark_model as spark_model
+    from .extensions.spark.torch_scores import spark_scores as spark_scores
     from .extensions.stages.stages import stages as stages
     from .extensions.stages.step_schedule import schedules as schedules
     from .extensions.sweep import explain_sweep as explain_sweep
@@ -45,6 +49,10 @@ _MODULES: Final = {
     "pipeline": "extensions.job",
     "submit": "extensions.job",
     "schedules": "extensions.stages.step_schedule",
+    "spark": "extensions.spark.session",
+    "spark_estimator": "extensions.spark.sklearn_stages",
+    "spark_model": "extensions.spark.sklearn_stages",
+    "spark_scores": "extensions.spark.torch_scores",
     "stages": "extensions.stages.stages",
     "explain_sweep": "extensions.sweep",
     "sweep": "extensions.sweep",

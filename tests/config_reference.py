@@ -51,6 +51,10 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_JOB_METER": "in jobs with devices on a cluster: what measures these",
     "CARREL_SESSION_METER": "in sessions on a cluster: what measures them from inside",
     "CARREL_OUTPUT_DIR": "in jobs: the folder whose files `carrel output --files` returns",
+    "CARREL_MEMORY_BYTES": "in jobs with a memory limit, with the local engine and on a cluster: "
+    "the limit",
+    "CARREL_SPARK_FOLDERS": "in Python processes of `carrel.spark()`: where to find the modules of "
+    "the notebook",
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
     "CARREL_REPORTS": "in jobs: the file behind `carrel.report`",
     "CARREL_NOTICE": "in jobs: the file with the reason and end of a preemption notice; exists "

@@ -98,6 +98,8 @@ KEPT_VARIABLES: Final = frozenset(
     }
 )
 """Variables that a job inherits from the service; any other may contain a secret."""
+MEMORY_VARIABLE: Final = "CARREL_MEMORY_BYTES"
+"""The job's memory limit, which no control group tells it here."""
 _REMEMBERED = 1000
 _EXIT_SECONDS: Final = 1.0
 _START_SECONDS: Final = 1.0
@@ -466,6 +468,7 @@ def job_environment(
         "CARREL_REPORTS": str(order.folder.resolve() / REPORTS),
         "CARREL_NOTICE": str(order.folder.resolve() / NOTICE),
         "CARREL_SAVED": str(order.folder.resolve() / SAVED),
+        **({MEMORY_VARIABLE: str(memory)} if (memory := order.job.memory_bytes) else {}),
         **course_data(state, order.group),
         # `carrel down` finds the processes of its installation by this.
         "CARREL_STATE": str(state),

@@ -18,7 +18,7 @@ from ..requirements import need
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
-ABOVE_BASE = ("datascience", "jax", "torch", "grading")
+ABOVE_BASE = ("datascience", "jax", "torch", "spark", "grading")
 DIGITS = ROOT / "courses" / "sample" / "digits.ipynb"
 NETWORK_TOOLS = ("pip", "apt", "apt-get", "curl", "wget", "nft", "ssh", "nc")
 

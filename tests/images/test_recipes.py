@@ -11,7 +11,7 @@ from carrel.hub.errors import InvalidInput, NotFound
 from carrel.images import recipes
 from carrel.images.recipes import Recipe
 
-ALL = ("base", "datascience", "grading", "jax", "torch")
+ALL = ("base", "datascience", "grading", "jax", "torch", "spark")
 LOCKS = sorted(recipes.HERE.glob("*/requirements*.txt"))
 GOOD = 'title = "Ours"\nsummary = "For us."\nfrom = "base"\n'
 
@@ -123,7 +123,7 @@ def test_a_recipe_that_says_something_else_is_refused(
 
 
 def test_an_unknown_recipe_is_refused_with_the_existing_ones(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="One of: base, datascience, grading, jax, torch"):
+    with pytest.raises(NotFound, match="One of: base, datascience, grading, jax, spark, torch"):
         recipes.find("julia")
     with pytest.raises(InvalidInput, match="There is no folder"):
         recipes.find(str(tmp_path / "nothing"))

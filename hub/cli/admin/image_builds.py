@@ -78,8 +78,8 @@ def build_command(
 ) -> None:
     """Build images, one after the other.
 
-    IMAGE is base, datascience, jax, torch, grading, or the path of a folder with a Dockerfile, an
-    image.toml and a requirements.txt. Old builds are kept, so that pins stay valid.
+    IMAGE is base, datascience, jax, torch, spark, grading, or the path of a folder with a
+    Dockerfile, an image.toml and a requirements.txt. Old builds are kept, so that pins stay valid.
 
     \b
     Examples:

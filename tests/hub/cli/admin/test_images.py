@@ -209,7 +209,7 @@ class TestPrune:
 def test_an_unknown_image_is_not_built(carrel: Carrel, engine: FakeDocker) -> None:
     done = carrel("images", "build", "julia")
     assert done.exit_code == 1
-    assert "One of: base, datascience, grading, jax, torch" in done.output
+    assert "One of: base, datascience, grading, jax, spark, torch" in done.output
     assert engine.asked == []
 
 

@@ -1,0 +1,47 @@
+"""Cores and memory that the session or job may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from carrel.extensions.spark import lease_limits
+
+PRESENT = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, PRESENT),
+        ({"cpu.max": "max 100000"}, PRESENT),
+        ({"cpu.max": "100000 100000"}, 1),
+        ({"cpu.max": "50000 100000"}, 1),
+        ({"cpu.max": f"{PRESENT * 100_000 + 1} 100000"}, PRESENT),
+        ({"cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000"}, PRESENT),
+        ({"cpu.cfs_quota_us": "100000", "cpu.cfs_period_us": "100000"}, 1),
+        ({"cpu.max": "not a number"}, PRESENT),
+    ],
+)
+def test_a_quota_of_a_control_group_limits_the_cores(
+    files: dict[str, str], cores: int, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert lease_limits.cores({}, groups=tmp_path) == cores
+
+
+@pytest.mark.parametrize(
+    ("given", "cores"), [("1", 1), ("", PRESENT), ("0", PRESENT), ("x", PRESENT)]
+)
+def test_the_number_of_a_cluster_limits_the_cores(given: str, cores: int, tmp_path: Path) -> None:
+    assert lease_limits.cores({"SLURM_CPUS_PER_TASK": given}, groups=tmp_path) == cores
+
+
+def test_the_memory_limit_of_the_job_counts_where_it_is_the_smallest() -> None:
+    present = lease_limits.memory_bytes({})
+    assert present > 1 << 20
+    assert lease_limits.memory_bytes({"CARREL_MEMORY_BYTES": str(1 << 20)}) == 1 << 20
+    assert lease_limits.memory_bytes({"CARREL_MEMORY_BYTES": str(1 << 60)}) < 1 << 60
