@@ -34,7 +34,7 @@ def read_compile_cache_report(folder: Path) -> CompileCacheReport:
         with opened_file(folder, REPORT) as file:
             found = parse_json(file.read(_MOST_BYTES))
         return CompileCacheReport(
-            sentences=tuple(_sentences(found)), saved=int(_part(found, "saved")["graphs"]) > 0
+            sentences=tuple(_sentences(found)), saved=int(_part(found, "saved")["bytes"]) > 0
         )
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return CompileCacheReport()
@@ -42,9 +42,9 @@ def read_compile_cache_report(folder: Path) -> CompileCacheReport:
 
 def _sentences(found: Any) -> list[str]:
     sentences = [_loaded(each) for each in list(_part(found, "loaded"))[:_MOST]]
-    saved = int(_part(found, "saved")["graphs"])
-    if saved:
-        sentences.append(f"Kept {_graphs(saved)} for your next job.")
+    saved = _part(found, "saved")
+    if int(saved["bytes"]):
+        sentences.append(f"Kept {_graphs(int(saved['graphs']))} for your next job.")
     problems = list(_part(found, "problems"))[:_MOST]
     return [*sentences, *(_text(each) for each in problems)]
 

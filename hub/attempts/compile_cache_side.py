@@ -6,7 +6,8 @@ only the standard library. ``carrel.execution`` calls ``begin_in_program`` in a 
 Nothing happens until PyTorch imports its compiler: PyTorch is never imported for the cache. If
 something fails, the job compiles as it would without a cache, and the report says why.
 
-A cache is a line of JSON, then the bytes of ``torch.compiler.save_cache_artifacts``. They are
+A cache is a line of JSON, then an archive of the compiler's folder. (``save_cache_artifacts`` of
+PyTorch saves no libraries of a CPU: they would be built again, which takes most of the time.) It is
 native code and pickles: the service puts only what the owner's own jobs, or the course, have
 compiled into the folder of an attempt.
 """
@@ -18,11 +19,13 @@ import contextlib
 import hashlib
 import importlib
 import importlib.machinery
+import io
 import json
 import os
 import platform
 import stat
 import sys
+import tarfile
 from typing import Any
 
 COMPILED = "compiled"
@@ -32,6 +35,7 @@ OWN, COURSE = "compile-cache.own", "compile-cache.course"
 NEW, REPORT = "compile-cache.new", "compile-cache.json"
 LIMIT = 64 << 20
 """The most bytes of one cache."""
+UNPACKED = 4 * LIMIT
 HEADER_BYTES = 4096
 _COMPILER, _BACKEND = "torch._dynamo", "torch._inductor.compile_fx"
 _FOLDER_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
@@ -52,7 +56,7 @@ class CompileCache:
         self.folder = folder
         self.limit = limit
         self._loaded: list[dict[str, Any]] = []
-        self._known: set[tuple[str, str]] = set()
+        self._known: set[str] = set()
         self._problems: list[str] = []
 
     def begin(self) -> None:
@@ -84,23 +88,20 @@ class CompileCache:
 
     def finish(self) -> str:
         """Save what the process has compiled, if the compiler was used; return nothing."""
-        if _BACKEND not in sys.modules:
+        if _BACKEND not in sys.modules or not self._uses_folder():
             return ""
         saved = {"graphs": 0, "bytes": 0}
-        used: set[tuple[str, str]] = set()
+        used: set[str] = set()
         try:
-            found = importlib.import_module("torch.compiler").save_cache_artifacts()
-            if found is not None:
-                content, info = found
-                used = _keys(info)
-                if not used <= self._known:
-                    graphs = len(info.artifacts.get("inductor", ()))
-                    saved = self._save(content, graphs)
+            used = _used_graphs()
+            files = _files(self._compiled)
+            if not files.keys() <= self._known:
+                saved = self._save(files)
         except Exception as error:
             self._problems.append(f"What it compiled is not kept: {_text(error)}.")
         report = {
             "loaded": [
-                {"graphs": each["graphs"], "used": len(each["keys"] & used)} | each["origin"]
+                {"graphs": len(each["graphs"]), "used": len(each["graphs"] & used)} | each["origin"]
                 for each in self._loaded
             ],
             "saved": saved,
@@ -110,11 +111,21 @@ class CompileCache:
             self._write(REPORT, json.dumps(report).encode())
         return ""
 
+    @property
+    def _compiled(self) -> str:
+        return os.path.join(self.folder, COMPILED)
+
+    def _uses_folder(self) -> bool:
+        """Whether the user has chosen no folder of their own for the compiler."""
+        return os.environ.get(_FOLDER_VARIABLE) == self._compiled
+
     def _use_folder(self) -> None:
         # Its default is below the folder for temporary files, which others may share.
-        os.environ.setdefault(_FOLDER_VARIABLE, os.path.join(self.folder, COMPILED))
+        os.environ.setdefault(_FOLDER_VARIABLE, self._compiled)
 
     def _load_all(self) -> None:
+        if not self._uses_folder():
+            return
         for name, whose in ((OWN, "your job"), (COURSE, "the course's job")):
             with contextlib.suppress(FileNotFoundError):
                 problem = self._load(name, whose)
@@ -131,30 +142,36 @@ class CompileCache:
                     f"What {origin} compiled is not used: "
                     "its Python, its PyTorch or its processor was another one."
                 )
-            info = importlib.import_module("torch.compiler").load_cache_artifacts(content)
-            if info is None:
-                return f"What {origin} compiled is not used: PyTorch cannot read it."
+            names = _unpack(content, self._compiled)
         except FileNotFoundError:
             raise
         except Exception as error:
             return f"What {whose} compiled is not used: {_text(error)}."
-        keys = _keys(info)
-        self._known |= keys
+        self._known |= names
         self._loaded.append(
             {
-                "graphs": header["graphs"],
-                "keys": {key for key in keys if key[0] == "inductor"},
+                "graphs": _graphs(names),
                 "origin": {"request": header["request"], "course": name == COURSE},
             }
         )
         return ""
 
-    def _save(self, content: bytes, graphs: int) -> dict[str, int]:
-        if len(content) > self.limit:
+    def _save(self, files: dict[str, os.stat_result]) -> dict[str, int]:
+        """Save the newest files up to the limit: those of this job, then those that it loaded."""
+        chosen, size = [], 0
+        for name in sorted(files, key=lambda each: -files[each].st_mtime):
+            size += files[name].st_size
+            if size <= self.limit:
+                chosen.append(name)
+        if size > self.limit:
+            kept = "kept in part" if chosen else "not kept"
             self._problems.append(
-                f"What it compiled is not kept: it has {len(content) / 2**20:.0f} MiB, "
+                f"What it compiled is {kept}: it has {size / 2**20:.0f} MiB, "
                 f"more than {self.limit / 2**20:.0f} MiB."
             )
+        graphs = len(_graphs(set(chosen)))
+        content = _packed(self._compiled, chosen)
+        if not chosen or len(content) > LIMIT:
             return {"graphs": 0, "bytes": 0}
         header = new_header(content, graphs=graphs)
         self._write(NEW, json.dumps(header).encode() + b"\n" + content)
@@ -246,8 +263,65 @@ def install(folder: str) -> None:
         kernel.carrel_compile_cache.begin()
 
 
-def _keys(info: Any) -> set[tuple[str, str]]:
-    return {(kind, str(key)) for kind, keys in info.artifacts.items() for key in keys}
+def _files(folder: str) -> dict[str, os.stat_result]:
+    """Return the finished files of the compiler, by their names below its folder."""
+    found: dict[str, os.stat_result] = {}
+    for above, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "locks"]
+        for name in names:
+            path = os.path.join(above, name)
+            about = os.lstat(path)
+            draft = name.startswith(".") or name.endswith((".lock", ".tmp"))
+            if stat.S_ISREG(about.st_mode) and not draft:
+                found[os.path.relpath(path, folder)] = about
+    return found
+
+
+def _packed(folder: str, names: list[str]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz", compresslevel=1) as archive:
+        for name in names:
+            archive.add(os.path.join(folder, name), name, recursive=False)
+    return content.getvalue()
+
+
+def _unpack(content: bytes, folder: str) -> set[str]:
+    """Add the files of an archive to a folder, all or none; return their names.
+
+    Raises:
+        OSError, EOFError, TarError, ValueError: it is damaged, or the files cannot be written.
+    """
+    found: dict[str, tuple[float, bytes]] = {}
+    left = UNPACKED
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+        for member in archive:
+            left -= max(member.size, 0)
+            source = archive.extractfile(member) if member.isreg() and left >= 0 else None
+            if source is None or set(member.name.split("/")) & {"", ".", ".."}:
+                raise ValueError("it is damaged")
+            found[member.name] = member.mtime, source.read()
+    for name, (changed, data) in found.items():
+        path = os.path.join(folder, name)
+        if os.path.lexists(path):
+            continue
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "xb") as file:
+            file.write(data)
+        os.chmod(path, 0o700)
+        os.utime(path, (changed, changed))
+    return {*found}
+
+
+def _graphs(names: set[str]) -> set[str]:
+    """Return the keys of the graphs among the files of the compiler."""
+    parts = (name.split("/") for name in names)
+    return {each[2] for each in parts if each[0] == "fxgraph" and len(each) > 3}  # noqa: PLR2004
+
+
+def _used_graphs() -> set[str]:
+    """Return the keys of the graphs that the process has compiled or loaded."""
+    found = importlib.import_module("torch.compiler").save_cache_artifacts()
+    return set() if found is None else {*map(str, found[1].artifacts.get("inductor", ()))}
 
 
 def _processor() -> str:

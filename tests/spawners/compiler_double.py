@@ -20,27 +20,20 @@ import pathlib
 import torch.compiler
 def compile_fx(source):
     folder = pathlib.Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR", "shared-by-all"))
-    folder.mkdir(exist_ok=True)
-    file = folder / source
+    file = folder / "fxgraph" / "aa" / source / "code"
     warm = file.exists()
-    file.write_text("code")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not warm:
+        file.write_text("code")
     torch.compiler.compiled.append(source)
     return "warm" if warm else "cold"
 """,
     "torch/compiler.py": """
-import os
-import pathlib
 import types
 compiled = []
-def _info(names):
-    return types.SimpleNamespace(artifacts={"inductor": names})
 def save_cache_artifacts():
-    return ("\\n".join(compiled).encode(), _info(compiled)) if compiled else None
-def load_cache_artifacts(content):
-    names = content.decode().split("\\n")
-    for name in names:
-        (pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) / name).write_text("code")
-    return _info(names)
+    if compiled:
+        return b"", types.SimpleNamespace(artifacts={"inductor": compiled})
 """,
 }
 

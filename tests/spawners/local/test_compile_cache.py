@@ -154,12 +154,12 @@ def test_a_cache_that_does_not_fit_is_ignored_with_a_sentence(
 
 
 def test_caches_that_were_not_used_for_longest_are_dropped(pool: Pool) -> None:
-    small = replace(pool, caches=replace(pool.caches, most_bytes=500))
+    small = replace(pool, caches=replace(pool.caches, most_bytes=1000))
     small = replace(small, context=replace(pool.context, compile_caches=small.caches))
     for name in ("a.ipynb", "b.ipynb", "a.ipynb", "c.ipynb"):
         small.run(STUDENT1, *CELLS, name=name)
     sizes = [each.size for each in small.caches.kept("student1")]
-    assert sum(sizes) <= 500
+    assert sum(sizes) <= 1000
     assert [each.program for each in small.caches.kept("student1")] == ["c.ipynb", "a.ipynb"]
     small.caches.clear("student1")
     assert small.caches.kept("student1") == ()
@@ -176,7 +176,7 @@ def test_a_job_can_neither_hand_a_foreign_file_to_the_service_nor_fill_it(
         "folder = kernel.carrel_compile_cache.folder\n"
         f"os.symlink({str(secret)!r}, os.path.join(folder, 'compile-cache.new'))\n"
         "open(os.path.join(folder, 'compile-cache.json'), 'w').write("
-        '\'{"loaded": [], "saved": {"graphs": 1}, "problems": ["a\\\\nb"]}\')'
+        '\'{"loaded": [], "saved": {"graphs": 1, "bytes": 1}, "problems": ["a\\\\nb"]}\')'
     )
     ran = pool.run(STUDENT1, hostile)
     assert "carrel: a b\n" in ran.log
