@@ -1,5 +1,6 @@
 """Reach what ``carrel serve`` serves in this session, behind its sign-in.
 
+carrel/served/          links to what is served now
 carrel/served/NAME/…    is passed on to the Unix socket that the user's home names
 """
 
@@ -7,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from html import escape
 from http import HTTPStatus
+from typing import Final
 
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.serverapp import ServerApp
@@ -17,7 +20,40 @@ from tornado.web import authenticated
 
 from ..environment import SERVED_PATH
 from ..model_server import served_sockets
+from ..model_server.application import MOST_BYTES
 from .socket_proxy import pass_on
+
+PAGE: Final = """\
+<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Served models</title><link rel="icon" href="data:;base64,=">
+<style>
+  :root {{ color-scheme: light dark; }}
+  body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 48rem; margin: 0 auto; padding: 1rem; }}
+</style></head>
+<body><main><h1>Served models</h1>{found}
+<p>Start another one in a terminal of the session: <code>carrel serve SOURCE</code></p>
+</main></body>
+</html>
+"""
+POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class ServedListHandler(JupyterHandler):
+    """Links what this session serves, for a user who has no longer the printed address."""
+
+    @authenticated
+    async def get(self) -> None:
+        names = await asyncio.to_thread(served_sockets.served_names)
+        links = "".join(f'<li><a href="{escape(name)}/">{escape(name)}</a></li>' for name in names)
+        found = f"<ul>{links}</ul>" if names else "<p>This session serves nothing now.</p>"
+        self.set_header("Content-Security-Policy", POLICY)
+        self.set_header("Cache-Control", "no-store")
+        await self.finish(PAGE.format(found=found))
 
 
 class ServedHandler(JupyterHandler):
@@ -39,6 +75,14 @@ class ServedHandler(JupyterHandler):
     async def _forward(self, name: str, part: str) -> None:
         if not part:
             self.redirect(f"{self.request.path}/")
+            return
+        if len(self.request.body) > MOST_BYTES:
+            await self._refuse(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                "too_large",
+                f"The call has {len(self.request.body)} bytes.",
+                f"At most {MOST_BYTES} bytes; send the rows in several calls.",
+            )
             return
         path = await asyncio.to_thread(served_sockets.find, name)
         if path is None:
@@ -69,7 +113,9 @@ class ServedHandler(JupyterHandler):
 
 
 def install_served(server_app: ServerApp) -> None:
-    """Add the route."""
+    """Add the routes."""
     base = server_app.web_app.settings["base_url"]
     pattern = url_path_join(base, SERVED_PATH, f"({served_sockets.NAME.pattern})(/.*)?")
-    server_app.web_app.add_handlers(".*$", [(pattern, ServedHandler)])  # type: ignore[no-untyped-call]  # tornado
+    listed = url_path_join(base, SERVED_PATH, "/")
+    routes = [(listed, ServedListHandler), (pattern, ServedHandler)]
+    server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado

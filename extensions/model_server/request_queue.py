@@ -151,7 +151,27 @@ class RequestQueue:
         )
         insort(self._waiting, waiting, key=lambda each: each.planned)
         self._changed.set()
-        return await waiting.done
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(seconds, self._refuse_queued, waiting)
+        try:
+            return await waiting.done
+        finally:
+            timer.cancel()
+
+    def _refuse_queued(self, late: WaitingRows) -> None:
+        """Refuse a request at its deadline if it still waits: the execution before may hang."""
+        if late.at_once or late.done.done() or all(each is not late for each in self._waiting):
+            return
+        self._waiting = [each for each in self._waiting if each is not late]
+        self._refuse_late(late)
+
+    def _refuse_late(self, late: WaitingRows) -> None:
+        self.counts.late += 1
+        late.done.set_exception(
+            TooManyCalls(
+                "Requests before this one took longer than expected.", accepted="Try again."
+            )
+        )
 
     def expected_wait(self, now: float) -> float:
         """Return the seconds until all that waits is executed, as far as models were timed."""
@@ -273,12 +293,7 @@ class RequestQueue:
             if each.at_once or now + self._seconds([each]) < each.deadline:
                 kept.append(each)
                 continue
-            self.counts.late += 1
-            each.done.set_exception(
-                TooManyCalls(
-                    "Requests before this one took longer than expected.", accepted="Try again."
-                )
-            )
+            self._refuse_late(each)
         return kept
 
     def _seconds(self, requests: Iterable[WaitingRows]) -> float:

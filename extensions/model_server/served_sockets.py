@@ -79,6 +79,15 @@ def find(name: str) -> Path | None:
         return path if tried.connect_ex(str(path)) == 0 else None
 
 
+def served_names() -> list[str]:
+    """Return the names of what the user serves now from this session."""
+    try:
+        names = sorted(path.name for path in names_folder().iterdir())
+    except OSError:
+        return []
+    return [name for name in names if find(name) is not None]
+
+
 def names_folder() -> Path:
     """Return the folder with a link for each name that this session serves."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"

@@ -16,7 +16,8 @@ _PREFIX = "JUPYTERHUB_SERVICE_PREFIX"
 
 
 @click.command("serve", cls=ClientCommand)
-@click.argument("source")
+@click.argument("source", required=False)
+@click.option("--list", "listed", is_flag=True, help="List what this session serves now.")
 @click.option("--name", default="", help="Its name in the address. [that of the file or object]")
 @click.option(
     "--deadline",
@@ -42,7 +43,14 @@ _PREFIX = "JUPYTERHUB_SERVICE_PREFIX"
 )
 @json_option
 def serve_command(
-    *, source: str, name: str, deadline: float, queued: int, batch: int, as_json: bool
+    *,
+    source: str | None,
+    listed: bool,
+    name: str,
+    deadline: float,
+    queued: int,
+    batch: int,
+    as_json: bool,
 ) -> None:
     """Serve a model or function from this session, on its lease, until Ctrl-C.
 
@@ -55,7 +63,10 @@ def serve_command(
     Examples:
       carrel serve classify.py:predict
       carrel serve submissions/ --name ps4
+      carrel serve --list
     """
+    if listed == bool(source):
+        raise click.UsageError("Give a SOURCE, or --list.")
     prefix, site = os.environ.get(_PREFIX), os.environ.get("CARREL_PUBLIC_URL")
     if not prefix or not site:
         raise Unavailable(
@@ -63,13 +74,18 @@ def serve_command(
             accepted="Open a terminal in JupyterLab, and run it there.",
         )
     from ....extensions.environment import SERVED_PATH  # noqa: PLC0415 # with those below
+
+    folder = urljoin(site, f"{prefix.rstrip('/')}/{SERVED_PATH}/")
+    if source is None:
+        _list(folder, as_json=as_json)
+        return
     from ....extensions.model_server import served_models, served_sockets  # noqa: PLC0415 # lazily
     from ....extensions.model_server.application import serve  # noqa: PLC0415 # needs tornado
     from ....extensions.model_server.request_queue import RequestQueue  # noqa: PLC0415 # the same
 
     name = served_sockets.check_name(name or served_sockets.name_of(source))
     queue = RequestQueue(served_models.load(source), batch_rows=batch, queued_rows=queued)
-    address = urljoin(site, f"{prefix.rstrip('/')}/{SERVED_PATH}/{name}/")
+    address = f"{folder}{name}/"
 
     def ready() -> None:
         if as_json:
@@ -79,6 +95,19 @@ def serve_command(
 
     with served_sockets.published(name) as path:
         asyncio.run(serve(name, queue, path, deadline=deadline, ready=ready))
+
+
+def _list(folder: str, *, as_json: bool) -> None:
+    from ....extensions.model_server import served_sockets  # noqa: PLC0415 # lazily
+
+    found = {name: f"{folder}{name}/" for name in served_sockets.served_names()}
+    if as_json:
+        click.echo(display.dumped([{"name": each, "address": found[each]} for each in found]))
+        return
+    for name, address in found.items():
+        click.echo(f"{name}  {address}")
+    if not found:
+        click.echo("This session serves nothing now. Start it with: carrel serve SOURCE")
 
 
 COMMANDS = {"serve": serve_command}

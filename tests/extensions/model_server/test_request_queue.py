@@ -220,6 +220,16 @@ def test_an_execution_that_overruns_its_time_is_expected_to_need_half_of_it_stil
     with_queue(test, clock=lambda: now)
 
 
+def test_a_request_that_waits_is_refused_at_its_deadline_while_another_hangs() -> None:
+    async def test(queue: RequestQueue, _model: HeldModel) -> None:
+        with pytest.raises(TooManyCalls, match="took longer than expected"):
+            await asyncio.wait_for(queue.execute("double", [1], 0.05), 60)
+        assert queue.counts.late == 1
+        assert queue.expected_wait(queue.clock()) == 0
+
+    with_queue(test)
+
+
 def test_bytes_that_wait_are_limited() -> None:
     async def test(queue: RequestQueue, model: HeldModel) -> None:
         tasks = await queued(queue.execute("double", [1], sent_bytes=60))
