@@ -117,6 +117,8 @@ class Snapshots:
         """Let a fork save the variables; return why not as a sentence, or nothing."""
         if self.device_is_open():
             return "the kernel uses a device, whose memory cannot be saved"
+        if _spark_runs():
+            return "the kernel uses Spark, whose Java process holds the data"
         self._unsaved, self._began = 0.0, self.clock()
         self._report(0.0)
         self._count += 1
@@ -305,6 +307,15 @@ class Snapshots:
     def set_random_states(self, states: dict[str, Any]) -> None:
         """Set the states of some or all random generators."""
         _set_random_states(states)
+
+
+def _spark_runs() -> bool:
+    """Whether this kernel has connections to Spark's Java process.
+
+    A fork shares them: what it asks Java while it pickles, the kernel would read as its own answer.
+    """
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return getattr(context, "_gateway", None) is not None
 
 
 def _remove(path: str) -> None:

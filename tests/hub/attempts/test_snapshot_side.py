@@ -48,6 +48,17 @@ def test_the_next_snapshot_waits_twenty_times_as_long_as_the_last_one_took(tmp_p
     assert numbers == [0, 2, 2, 2, 5, 5, 7]
 
 
+@pytest.mark.parametrize(("gateway", "number"), [(None, 1), (object(), 0)])
+def test_a_kernel_with_connections_to_spark_is_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gateway: object, number: int
+) -> None:
+    context = SimpleNamespace(_gateway=gateway)
+    monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace(SparkContext=context))  # type: ignore[arg-type]
+    saves = saves_in(tmp_path)
+    saves.take(1, 1, 10.0)
+    assert saved(saves) == number
+
+
 @pytest.mark.parametrize(("took", "pause"), [(0.01, 1.0), (0.1, 5.0)])
 def test_a_short_snapshot_costs_a_hundredth_of_the_time_until_five_seconds_are_unsaved(
     tmp_path: Path, took: float, pause: float
