@@ -244,7 +244,7 @@ class Administration:
     @property
     def users(self) -> Users:
         c = self.context
-        return Users(c.store, c.clock, c.hub, self.own_accounts)
+        return Users(c.store, c.clock, c.hub, self.own_accounts, c.compile_caches)
 
     @property
     def own_accounts(self) -> Accounts | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..accounts.passwords import random_password
 from ..accounts.store import Accounts
 from ..accounts.usernames import parse_name
 from ..errors import Conflict, NotFound, Unavailable
+from ..interfaces.job_reuse import CompileCaches, NoCompileCaches
 from ..interfaces.jupyterhub import HubUser, JupyterHub
 from ..records.audit import AuditAction
 from ..records.requests import Cause, CauseCode, RequestFilter
@@ -37,6 +38,7 @@ class Users(AuditTrail):
 
     hub: JupyterHub
     accounts: Accounts | None
+    compile_caches: CompileCaches = field(default_factory=NoCompileCaches)
 
     # -- queries --------------------------------------------------------------------------
 
@@ -165,7 +167,8 @@ class Users(AuditTrail):
         self.store.add_change(self._change(AuditAction.NEW_PASSWORD, name, name))
 
     def remove(self, name: str, *, who: str, force: bool = False) -> None:
-        """End a user's sessions, and delete schedules, secrets, account and JupyterHub user.
+        """End a user's sessions, and delete schedules, secrets, compiled code, account and
+        JupyterHub user.
 
         Files and the ledger stay. Every step is safe to repeat; the account is deleted last, so
         that an interrupted removal can be repeated.
@@ -191,6 +194,7 @@ class Users(AuditTrail):
             self.store.revoke_program(program.id, by=who, now=self.clock())
         self.store.remove_notification_channels_of(name)
         self._end_sessions(name, who)
+        self.compile_caches.clear(name)
         self.hub.remove_user(name)
         self._own.remove(name)
         self.store.add_change(

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 import click
 
 from ...accounts.store import Accounts
+from ...attempts.compile_caches import OwnerCompileCaches
 from ...config.state_folder import StateFolder
 from ...errors import NotFound, Unavailable
 from ...groups.users import Users
@@ -67,7 +68,8 @@ def people_of(state: StateFolder) -> Iterator[Users]:
         closing(hub_of(state)) as hub,
         closing(Accounts(state.accounts)) as accounts,
     ):
-        yield Users(store, time.time, hub, accounts)
+        caches = OwnerCompileCaches(state.compile_caches, most_bytes=0)
+        yield Users(store, time.time, hub, accounts, caches)
 
 
 def members(state: StateFolder, name: str) -> list[str] | None:

@@ -10,6 +10,7 @@ import pytest
 
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
+from carrel.hub.attempts.compile_caches import OwnerCompileCaches
 from carrel.hub.groups.users import Users
 from carrel.hub.interfaces.jupyterhub import HubServer, HubUser
 from carrel.hub.schemas import SessionIn
@@ -53,8 +54,14 @@ def test_queued_and_starting_sessions_are_cancelled_first(
     session = SessionLifecycle(world.context).start(STUDENT1, "", SessionIn(devices=1, hours=1.0))
     hub = BusyHub()
     hub.pending = 2
-    users = Users(world.context.store, world.clock, hub, accounts)
+    folder = tmp_path / "compile-caches"
+    for name in ("student1", "student2"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "a.cache").write_bytes(b"x")
+    caches = OwnerCompileCaches(folder, most_bytes=0)
+    users = Users(world.context.store, world.clock, hub, accounts, caches)
     users.remove("student1", who="admin")
+    assert [path.name for path in folder.iterdir()] == ["student2"]
     ended = world.see(session)
     assert (ended.state, ended.cause and ended.cause.message) == (
         "cancelled",
