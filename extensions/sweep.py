@@ -34,6 +34,7 @@ def sweep(
     maximize: bool = False,
     trial_time: str | int = 0,
     share: bool = True,
+    together: bool = False,
     **options: Any,
 ) -> Job:
     """Run a notebook once for each set of parameter values, as one job.
@@ -62,6 +63,8 @@ def sweep(
         maximize: the largest is the best.
         trial_time: limit of one trial, as ``"10m"`` or in seconds; 0 for none.
         share: whether cells that are the same for several trials run once.
+        together: run the notebook once for all trials: each parameter of the sweep is a list with
+            one value a trial, and ``carrel.report`` takes one value a trial. Not for a search.
         options: as for ``carrel.submit``; ``time`` is the limit of the sweep as a whole.
 
     Raises:
@@ -78,6 +81,7 @@ def sweep(
         "trial_seconds": limit,
         "objective": objective,
         "maximize": maximize,
+        "together": together,
     }
     return submit(notebook, devices=devices * parallel, sweep=found, **options)
 

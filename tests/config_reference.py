@@ -57,6 +57,8 @@ SET_BY_CARREL: Mapping[str, str] = {
     "the notebook",
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
     "CARREL_REPORTS": "in jobs: the file behind `carrel.report`",
+    "CARREL_TRIAL_REPORTS": "in sweeps whose trials are trained as one: the file of each trial, "
+    "one a line",
     "CARREL_NOTICE": "in jobs: the file with the reason and end of a preemption notice; exists "
     "only during one",
     "CARREL_PACKAGES": "in jobs in containers: where kernels write the names of the packages "

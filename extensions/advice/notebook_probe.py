@@ -380,6 +380,7 @@ class _NotebookRunner:
             OUTPUT_VARIABLE: str(outputs),
             "CARREL_PROGRESS": "",
             "CARREL_REPORTS": "",
+            "CARREL_TRIAL_REPORTS": "",
         }
         if setting.threads is not None:
             environment |= dict.fromkeys(_THREAD_VARIABLES, str(setting.threads))

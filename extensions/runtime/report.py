@@ -3,6 +3,9 @@
 It appends a line to the file named by ``CARREL_REPORTS``, which the service reads for the curves of
 the job's page. Outside of a job it only checks its arguments, and it never fails because of the
 file: a report is not worth a failed job.
+
+Where trials of a sweep are trained as one, ``CARREL_TRIAL_REPORTS`` names a file for each trial,
+and a value may be a vector with one value a trial.
 """
 
 from __future__ import annotations
@@ -12,9 +15,12 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Iterable
 from typing import Any, SupportsFloat
 
 VARIABLE = "CARREL_REPORTS"
+TRIALS_VARIABLE = "CARREL_TRIAL_REPORTS"
+"""Paths, one a line, of trials that are trained as one; unset everywhere else."""
 LONGEST_NAME = 100
 MOST_LINES = 100_000
 MOST_BYTES = 16 << 20
@@ -33,17 +39,28 @@ def report(name: str, value: Any, step: int | None = None) -> None:
     Args:
         name: such as ``"loss"``: at most 100 printable characters.
         value: a real number, or something with one, such as an array or a tensor of one element.
-            NaN and infinities are recorded as such, and integers as integers.
+            NaN and infinities are recorded as such, and integers as integers. In a sweep whose
+            trials are trained as one, also a list, an array or a tensor with one value a trial.
         step: such as the number of the epoch, from 0; None for the one after the last report of
             this name.
 
     Raises:
         TypeError, ValueError: an argument is none of these.
     """
-    line = _line(name, value, step)
-    path = os.environ.get(VARIABLE)
-    if not path:
+    together = os.environ.get(TRIALS_VARIABLE)
+    if together:
+        paths = together.split("\n")
+        lines = _lines(name, _values(value, len(paths)), step)
+        for own, line in zip(paths, lines, strict=True):
+            _append(own, line)
         return
+    (line,) = _lines(name, [real_number(value)], step)
+    path = os.environ.get(VARIABLE)
+    if path:
+        _append(path, line)
+
+
+def _append(path: str, line: bytes) -> None:
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path, flags, 0o600)
@@ -74,7 +91,8 @@ def _count(descriptor: int, path: str) -> tuple[int, int]:
     return size, lines
 
 
-def _line(name: str, value: Any, step: int | None) -> bytes:
+def _lines(name: str, numbers: Iterable[float], step: int | None) -> list[bytes]:
+    """Return a line for each number of a report."""
     if not isinstance(name, str):
         raise TypeError(f"the name of a report is text, not {type(name).__name__}")
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
@@ -83,18 +101,36 @@ def _line(name: str, value: Any, step: int | None) -> bytes:
         raise TypeError(f"the step of a report is a whole number, not {type(step).__name__}")
     if step is not None and not 0 <= int(step) < 1 << 53:
         raise ValueError(f"the step of a report is a whole number from 0, not {step}")
-    number = real_number(value)
-    found = {
-        "name": name,
-        "value": number if math.isfinite(number) else _NOT_FINITE[str(number)],
-        "step": None if step is None else int(step),
-        "at": round(time.time(), 3),
-    }
-    return json.dumps(found, ensure_ascii=False).encode() + b"\n"
+    at = None if step is None else int(step)
+    now = round(time.time(), 3)
+    found = (
+        {
+            "name": name,
+            "value": number if math.isfinite(number) else _NOT_FINITE[str(number)],
+            "step": at,
+            "at": now,
+        }
+        for number in numbers
+    )
+    return [json.dumps(each, ensure_ascii=False).encode() + b"\n" for each in found]
 
 
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 """As JavaScript writes them: strict JSON has no number for them."""
+
+
+def _values(value: Any, trials: int) -> list[float]:
+    """Return the number of each trial: those of a vector, or one number for all."""
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    is_array = listed is not value
+    if not isinstance(listed, list | tuple) or (is_array and len(listed) == 1):
+        return [real_number(value)] * trials
+    if len(listed) != trials:
+        raise ValueError(
+            f"{trials} trials are trained as one: the value of a report is one number, or "
+            f"{trials} of them, one a trial, not {len(listed)}"
+        )
+    return [real_number(each) for each in listed]
 
 
 def real_number(value: Any) -> float:
@@ -119,4 +155,4 @@ def real_number(value: Any) -> float:
 def _tell(path: str, why: str) -> None:
     if path not in _told:
         _told.add(path)
-        warnings.warn(f"carrel.report: values are not recorded: {why}", stacklevel=3)
+        warnings.warn(f"carrel.report: values are not recorded: {why}", stacklevel=4)

@@ -15,6 +15,7 @@ from ...hub.errors import CarrelError, NotFound, Unavailable
 from ...hub.messages import requests, units
 from ...hub.messages.timed_text import as_json, expected_start
 from ...hub.schemas import EventOut, RequestOut
+from ...hub.schemas.sweeps import SweepOut
 from ..job_text import active_signs, device_name, title
 from .report_state import ReportReader
 from .stream_feeds import Snapshot
@@ -258,6 +259,7 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "labels": dict(request.labels),
         "devices": [device_name(each) for each in lease.devices] if lease else [],
         "devices_text": units.devices(request.devices, request.model),
+        "trials_text": _trials_text(request.sweep),
         "seconds": request.seconds,
         "submitted_at": request.submitted_at,
         "started_at": None if queued else request.started_at,
@@ -275,6 +277,10 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "ended": request.ended,
         "seen_at": now,
     }
+
+
+def _trials_text(sweep: SweepOut | None) -> str:
+    return "" if sweep is None or not sweep.together else units.trained_as_one(sweep.trials)
 
 
 def _int(value: JsonValue) -> int:

@@ -37,7 +37,8 @@ def states_text(found: TrialsOut) -> str:
     """Return how many trials are in which state, as a sentence."""
     states = Counter(state_text(trial.state) for trial in found.trials)
     counts = ", ".join(f"{number} {state}" for state, number in states.items())
-    total = units.count(max(found.planned, len(found.trials)), "trial")
+    number = max(found.planned, len(found.trials))
+    total = units.trained_as_one(number) if found.together else units.count(number, "trial")
     if len(found.trials) < found.planned:
         total = f"{len(found.trials)} of {total} chosen"
     return f"{total}: {counts}." if counts else f"{total}."

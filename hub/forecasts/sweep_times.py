@@ -28,11 +28,11 @@ def sweep_forecast(
     """Return the run time of a sweep by that of its notebook alone; None if that is not known.
 
     The typical one runs all cells in each trial, ``parallel`` trials at a time. At the lower bound
-    trials share all cells.
+    trials share all cells. Trials that are trained as one are one run.
     """
     if not is_of_same_code(trial):
         return None
-    rounds = math.ceil(sweep.trials / max(1, sweep.parallel))
+    rounds = 1 if sweep.together else math.ceil(sweep.trials / max(1, sweep.parallel))
     return RunTimeForecast(
         seconds=min(limit, rounds * trial.seconds),
         low=min(limit, trial.low),

@@ -30,6 +30,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def trained_as_one(trials: int) -> str:
+    """Say that one run of a notebook trains so many trials of a sweep."""
+    return f"{count(trials, 'trial')} trained as one"
+
+
 def number_text(value: float | None) -> str:
     """Return a reported value with six digits; empty for none."""
     return "" if value is None else f"{value:.6g}"

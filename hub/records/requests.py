@@ -83,6 +83,7 @@ class SweepOrder:
         trial_seconds: time limit of one trial, its shared cells included; 0 for none.
         objective: name of the reported value by which trials are compared; empty for none.
         maximize: whether the best trial has the largest value.
+        together: whether the notebook runs once, with the values of all trials as lists.
     """
 
     space: Mapping[str, Json]
@@ -92,6 +93,7 @@ class SweepOrder:
     trial_seconds: int = 0
     objective: str = ""
     maximize: bool = False
+    together: bool = False
 
     def as_json(self) -> dict[str, Json]:
         return asdict(self) | {"space": dict(self.space)}

@@ -35,7 +35,6 @@ from ..runtime.context import Context
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import JobIn
 from ..schemas.sweeps import (
-    MOST_PARALLEL,
     AcceleratedFunctionOut,
     ReportOut,
     ReportsOut,
@@ -46,9 +45,9 @@ from ..schemas.sweeps import (
 )
 from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.plots.trial_plots import logarithmic_parameters
-from ..sweeps.space import Pruner, SearchSpace, Space
+from ..sweeps.space import MOST_TOGETHER, Pruner, SearchSpace, Space, check_together
 from ..sweeps.space_syntax import space_from_json
-from ..sweeps.stage_description import no_sharing
+from ..sweeps.stage_description import no_sharing, one_run
 from ..sweeps.trials import Scalar, Trial
 from .access import RequestAccess
 from .outputs import kept_folders, resumed_job, submitted
@@ -104,6 +103,9 @@ def with_sweep(request: NewRequest, body: JobIn, notebook: bytes | None) -> NewR
             accepted="The name of a value that the notebook reports, such as loss.",
             field="objective",
         )
+    if body.sweep.together:
+        check_together(space)
+        _check_one_run(body.sweep.parallel)
     if body.sweep.parallel > len(trials):
         raise InvalidInput(
             f"{body.sweep.parallel} trials cannot run at a time: the sweep has "
@@ -127,6 +129,16 @@ def _check_parallel(devices: int, parallel: int) -> None:
             f"{units.count(devices, 'device')} cannot be divided among {parallel} trials.",
             accepted=f"0 devices, or {parallel}, {2 * parallel} and so on.",
             field="devices",
+        )
+
+
+def _check_one_run(parallel: int) -> None:
+    if parallel > 1:
+        raise InvalidInput(
+            f"Trials that are trained as one are one run of the notebook, not {parallel} at a "
+            "time.",
+            accepted="1 at a time; the run has all devices of the job.",
+            field="parallel",
         )
 
 
@@ -192,6 +204,7 @@ class TrialService:
                 found.get(trial.number),
                 live=live,
                 otherwise=TrialState.STOPPED if trial.number in stopped else not_run,
+                together=order.together,
             )
             for trial in planned
         ]
@@ -208,6 +221,7 @@ class TrialService:
             maximize=order.maximize,
             best=best,
             note=_note(trials, order, space, found),
+            together=order.together,
         )
 
     def sharing(self, who: Identity | None, request_id: str) -> SharingOut:
@@ -222,6 +236,8 @@ class TrialService:
         assert record.job is not None
         name = record.job.notebook_name
         text = submitted(self.context.files, record).decode()
+        if order.together:
+            return one_run(read_sweep_notebook(name, text), order.trials)
         if not order.share:
             return no_sharing(read_sweep_notebook(name, text), order.trials)
         make = partial(self.process.sharing, name, text, order.space)
@@ -335,7 +351,7 @@ def _so_far(folder: Path, found: Mapping[int, TrialRecord]) -> dict[int, TrialRe
     running = (one for one in found.values() if one.state is TrialState.RUNNING)
     return {
         one.number: replace(one, reported=last_reports(folder, reports_name(one.number)))
-        for one in islice(running, MOST_PARALLEL)
+        for one in islice(running, MOST_TOGETHER)
     }
 
 
@@ -406,16 +422,19 @@ def _trial_out(
     *,
     live: bool,
     otherwise: str,
+    together: bool,
 ) -> TrialOut:
     """Return a trial.
 
     Args:
         live: whether an attempt of the sweep runs.
         otherwise: the state of a trial that neither runs nor has ended.
+        together: whether its notebook is written only when it ends.
     """
     has_begun = record is not None and record.state is not TrialState.WAITING
     if record is None or not has_begun or (record.state is TrialState.RUNNING and not live):
         return TrialOut(number=number, values=dict(values), state=otherwise)
+    unwritten = together and record.state is TrialState.RUNNING
     return TrialOut(
         number=number,
         values=dict(values),
@@ -426,5 +445,5 @@ def _trial_out(
         reported={
             name: value if math.isfinite(value) else None for name, value in record.reported.items()
         },
-        notebook=notebook_name(number) if _has_run(record) else "",
+        notebook=notebook_name(number) if _has_run(record) and not unwritten else "",
     )

@@ -54,6 +54,13 @@ class SweepIn(In):
     maximize: Annotated[
         bool, Field(description="Whether the best trial has the largest value.")
     ] = False
+    together: Annotated[
+        bool,
+        Field(
+            description="Whether the notebook runs once for all trials: each parameter of the "
+            "sweep is a list with one value a trial. Not for a search."
+        ),
+    ] = False
 
 
 class ReportOut(Out):
@@ -105,6 +112,8 @@ class SweepOut(Out):
     trial_seconds: int
     objective: str
     maximize: bool
+    together: bool = False
+    """Whether the notebook runs once, with the values of all trials as lists."""
 
 
 class TrialOut(Out):
@@ -147,6 +156,8 @@ class TrialsOut(Out):
     """Number of the trial with the best objective."""
     note: str = ""
     """What is wrong with the objective, as a sentence."""
+    together: bool = False
+    """Whether all trials are trained as one, by one run of the notebook."""
 
     def best_trial(self) -> TrialOut | None:
         return next((trial for trial in self.trials if trial.number == self.best), None)

@@ -234,6 +234,36 @@ class SearchSpace:
         }
 
 
+MOST_TOGETHER: Final = 256
+"""Max number of trials that one run of the notebook trains: each has a file for its reports."""
+
+
+def check_together(space: Space) -> None:
+    """Raise InvalidInput if one run of the notebook cannot train all trials of the space."""
+    if isinstance(space, SearchSpace):
+        raise InvalidInput(
+            "A search cannot train its trials as one: it chooses values by the results of earlier "
+            "trials.",
+            accepted="A grid, a list, or random values.",
+            field="together",
+        )
+    trials = space.trials()
+    if len(trials) > MOST_TOGETHER:
+        raise InvalidInput(
+            f"{len(trials):,} trials cannot be trained as one.",
+            accepted=f"Up to {MOST_TOGETHER} trials.",
+            field="together",
+        )
+    names = dict.fromkeys(name for trial in trials for name in trial.values)
+    for trial in trials:
+        if missing := [name for name in names if name not in trial.values]:
+            raise InvalidInput(
+                f"Trial {trial.number} has no value for {missing[0]}, which other trials have.",
+                accepted="Trials that are trained as one have a value for each parameter.",
+                field="together",
+            )
+
+
 Space: TypeAlias = "GridSpace | ListSpace | RandomSpace | SearchSpace"
 
 

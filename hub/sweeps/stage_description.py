@@ -17,6 +17,8 @@ _MOST_BRANCHES = 8
 """Branches of one stage that are drawn."""
 _OFF = "Sharing is off: each trial runs all cells, in a kernel of its own."
 
+_ONE_RUN = "All cells run once: each parameter of the sweep is a list with one value a trial."
+
 
 def analysed_sweep(notebook: SweepNotebook, trials: Sequence[Trial]) -> SweepExplanation:
     """Return the stages of the trials of a notebook, with an explanation of each cell."""
@@ -38,6 +40,13 @@ def no_sharing(notebook: SweepNotebook, trials: int) -> SharingOut:
     """Return the description of a sweep of so many trials that share nothing."""
     summary = _summary(notebook.name, trials, len(notebook.cells))
     return SharingOut(summary=summary, tree=[], cells=[], notes=[_OFF])
+
+
+def one_run(notebook: SweepNotebook, trials: int) -> SharingOut:
+    """Return the description of a sweep whose trials are trained by one run of the notebook."""
+    cells = units.count(len(notebook.cells), "cell")
+    summary = f"{notebook.name}: {units.trained_as_one(trials)}, {cells}."
+    return SharingOut(summary=summary, tree=[], cells=[], notes=[_ONE_RUN])
 
 
 def _summary(name: str, trials: int, cells: int) -> str:

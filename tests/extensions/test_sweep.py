@@ -62,3 +62,8 @@ def test_what_trials_would_share_is_told_without_a_site(tmp_path: Path) -> None:
     ]
     with pytest.raises(InvalidInput, match="width"):
         explain_sweep(tmp_path / "n.ipynb", search={"width": [1, 2]}, number=3)
+
+
+def test_trials_are_trained_as_one(sent: dict[str, Any]) -> None:
+    module.sweep("train.ipynb", {"lr": [0.1, 0.01]}, together=True)
+    assert sent["sweep"]["together"] is True

@@ -140,6 +140,7 @@ function stepWords(step) {
 
 function facts(job) {
   const parts = [job.devices.length ? job.devices.join(", ") : job.devices_text, `group ${job.group}`];
+  if (job.trials_text) parts.unshift(job.trials_text);
   if (job.ended && job.ended_at) {
     parts.push(job.started_at ? `ran for ${span(job.ended_at - job.started_at)}` : "never started");
     parts.push(`ended at ${clock(job.ended_at)}`);

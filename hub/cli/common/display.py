@@ -31,7 +31,7 @@ from ...schemas import (
 )
 from ...schemas.names import is_hidden
 from ...schemas.requests import ExpectedEndOut
-from ...schemas.sweeps import ReportOut
+from ...schemas.sweeps import ReportOut, SweepOut
 from .terminal import plain
 
 _WIDEST = 40
@@ -281,9 +281,14 @@ def _number(value: float | None) -> str:
     return "not a number" if value is None else units.number_text(value)
 
 
+def _trials(sweep: SweepOut | None) -> str:
+    return units.trained_as_one(sweep.trials) if sweep is not None and sweep.together else ""
+
+
 def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "Id", request.id
     yield "What", what(request)
+    yield "Trials", _trials(request.sweep)
     yield "State", _state(request)
     if wait := request.wait:
         yield "Waits", waits(wait, now)

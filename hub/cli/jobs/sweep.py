@@ -15,9 +15,9 @@ from ...schemas import MAX_NOTEBOOK_BYTES, SCRIPT, parsers
 from ...schemas.sweeps import MOST_PARALLEL
 from ...sweeps.explanation import SweepExplanation
 from ...sweeps.notebook_cells import SweepNotebook, read_sweep_notebook
-from ...sweeps.space import Pruner, Sampler, Space
+from ...sweeps.space import Pruner, Sampler, Space, check_together
 from ...sweeps.space_syntax import space_from_options
-from ...sweeps.stage_description import analysed_sweep, sharing_out
+from ...sweeps.stage_description import analysed_sweep, one_run, sharing_out
 from ...sweeps.trials import MOST_TRIALS
 from ..common import display, exit_status
 from ..common.client_command import ClientCommand, WaitingCommand, json_option, site_option
@@ -107,6 +107,12 @@ _RUN_OPTIONS = (
         "--no-share", is_flag=True, help="Run all cells in each trial, in a kernel of its own."
     ),
     click.option(
+        "--together",
+        is_flag=True,
+        help="Run the notebook once for all trials: each parameter of the sweep is a list with one "
+        "value a trial, as for carrel.execution.fuse_train.",
+    ),
+    click.option(
         "--explain",
         is_flag=True,
         help="Run nothing: show which cells trials share, and why others run in each of them.",
@@ -122,6 +128,7 @@ class RunOptions(SubmitOptions):
     maximize: bool
     trial_time: str | None
     no_share: bool
+    together: bool
 
 
 def _options(function: F) -> F:
@@ -173,6 +180,9 @@ def sweep_command(
     trial are chosen when it starts, and --prune stops bad trials early. --time is the limit of the
     sweep as a whole.
 
+    With --together, one run of the notebook trains all trials: lr is a list with one value a trial,
+    and carrel.report("loss", losses, step) takes one value a trial. If it fails, all trials fail.
+
     \b
     Examples:
       carrel sweep train.ipynb --grid lr=0.1,0.01 --grid depth=2,4 --explain
@@ -180,6 +190,7 @@ def sweep_command(
       carrel sweep train.ipynb --random lr=log:1e-4..1e-1 --trials 20 --seed 7 --objective loss
       carrel sweep train.ipynb --search lr=log:1e-4..1e-1 --search depth=2..8 --trials 50 \\
         --objective loss --prune asha --parallel 4
+      carrel sweep train.ipynb --grid lr=0.1,0.01,0.001 --together --objective loss
       carrel sweep train.ipynb --list trials.json --trial-time 10m --time 8h
       carrel sweep train.ipynb --list trials.json --explain --json | jq .cells
     """
@@ -194,6 +205,15 @@ def sweep_command(
         sampler=sampler,
         pruner=pruner,
     ).check(notebook)
+    if common["together"]:
+        check_together(space)
+    if explain and common["together"]:
+        shown = one_run(notebook, len(space.trials()))
+        if as_json:
+            display.as_json({"notebook": notebook.name, "space": space.as_json(), **dict(shown)})
+        else:
+            show_sharing(shown)
+        return
     if explain:
         found = analysed_sweep(notebook, space.trials())
         if as_json:
@@ -209,6 +229,7 @@ def sweep_command(
         "trial_seconds": parsers.seconds(common["trial_time"]) if common["trial_time"] else 0,
         "objective": common["objective"],
         "maximize": common["maximize"],
+        "together": common["together"],
     }
     common["devices"] *= common["parallel"]
     send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)

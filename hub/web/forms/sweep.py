@@ -57,6 +57,7 @@ def sweep_body(texts: Mapping[str, str]) -> SweepIn | None:
             "space": _space(texts["sweep"], texts["search_trials"], texts["prune"]),
             "parallel": parallel,
             "share": texts["share"] != "no",
+            "together": texts["share"] == "together",
             "trial_seconds": read(parsers.seconds, limit, "trial_time") if limit else 0,
             "objective": texts["objective"][:100],
             "maximize": texts["goal"] == "largest",
@@ -131,5 +132,5 @@ def sweep_texts(sweep: SweepIn | None, shown_span: str) -> dict[str, str]:
         "objective": sweep.objective,
         "goal": "largest" if sweep.maximize else "smallest",
         "trial_time": shown_span if sweep.trial_seconds else "",
-        "share": "yes" if sweep.share else "no",
+        "share": "together" if sweep.together else "yes" if sweep.share else "no",
     }

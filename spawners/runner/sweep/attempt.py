@@ -8,6 +8,7 @@ import resource
 import signal
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from ....hub.attempts.notebook_format import is_marimo
@@ -21,7 +22,7 @@ from ....hub.attempts.trials import (
     read_stopped,
     read_trials,
 )
-from ....hub.messages.units import count
+from ....hub.messages.units import count, trained_as_one
 from ....hub.records.requests import CauseCode
 from ..attempt import outcome_messages as outcome
 from ..attempt.outcome_messages import AttemptOutcome, StartFailed
@@ -31,6 +32,7 @@ from ..notebook.attempt import NotebookAttempt, choose_kernel, load
 from ..notebook.engine import Halted
 from ..notebook.output_file import NotebookFile
 from .executor import SweepExecutor
+from .joint_run import JointExecutor
 from .plan import SweepPlan, sweep_plan
 
 _DESCRIPTORS: Final = 256
@@ -97,6 +99,9 @@ class SweepAttempt(NotebookAttempt):
             message = f"Ran {trials}; {some}." if some else f"Ran {trials}."
             return AttemptOutcome(code=CauseCode.SUCCEEDED, message=message)
         number, first = min(executor.failed, key=lambda found: found[0])
+        if executor.order.together:
+            failed = trained_as_one(len(executor.failed))
+            return replace(first, message=f"{failed} failed: {first.message}")
         return AttemptOutcome(
             code=first.code,
             message=f"{len(executor.failed)} of {trials} failed. Trial {number}: {first.message}",
@@ -163,6 +168,8 @@ def executor_of(
     Raises:
         StartFailed: it is a search, and Optuna is not installed.
     """
+    if sweep.order.job.sweep is not None and sweep.order.job.sweep.together:
+        return JointExecutor(sweep, plan, done)
     if plan.search is None:
         return SweepExecutor(sweep, plan, done)
     try:

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -227,15 +226,20 @@ class SweepExecutor:
         message: str = "",
     ) -> list[TrialRecord]:
         seconds = 0.0 if run is None else run.seconds
-        first = TrialRecord(
-            number=0,
-            state=state,
-            at=time.time(),
-            seconds=seconds,
-            message=message,
-            reported={} if run is None else run.reported(),
-        )
-        records = [self._line(replace(first, number=number)) for number in trials]
+        now = time.time()
+        records = [
+            self._line(
+                TrialRecord(
+                    number=number,
+                    state=state,
+                    at=now,
+                    seconds=seconds,
+                    message=message,
+                    reported={} if run is None else run.reported(number),
+                )
+            )
+            for number in trials
+        ]
         add_trials(self.sweep.folder, records)
         if state is not TrialState.RUNNING:
             self.done += len(records)

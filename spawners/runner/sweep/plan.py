@@ -62,7 +62,13 @@ class SweepPlan:
         trial = Trial(number=number, values={**self.fixed, **values})
         return replace(self, trials={**self.trials, number: trial})
 
-    def assignment(self, values: Mapping[str, Scalar]) -> str:
+    def joint_values(self, numbers: Collection[int]) -> dict[str, Scalar | list[Scalar]]:
+        """Return the values of a run for these trials: one a trial, unless all have the same."""
+        trials = [self.trials[number] for number in numbers]
+        swept = [name for name in trials[0].values if name not in self.fixed]
+        return {**self.fixed} | {name: [one.values[name] for one in trials] for name in swept}
+
+    def assignment(self, values: Mapping[str, Scalar | list[Scalar]]) -> str:
         """Return code that assigns the values, as papermill does."""
         kernel = self.kernel
         return str(translate_parameters(kernel.name, kernel.language, dict(values), ""))
@@ -88,10 +94,14 @@ class SweepPlan:
 
     def trial_notebook(self, number: int) -> NotebookNode:
         """Return a copy of the notebook with the injected parameters of a trial."""
+        return self.notebook_with(self.trials[number].values)
+
+    def notebook_with(self, values: Mapping[str, Scalar | list[Scalar]]) -> NotebookNode:
+        """Return a copy of the notebook with injected parameters."""
         kernel = self.kernel
         made: NotebookNode = parameterize_notebook(
             copy.deepcopy(self.notebook),
-            dict(self.trials[number].values),
+            dict(values),
             kernel_name=kernel.name,
             language=kernel.language,
         )
@@ -140,7 +150,7 @@ def sweep_plan(
         search=search,
         injection=found.injection,
         cells=len(found.cells),
-        tree=_tree(found, left) if left and order.share else None,
+        tree=_tree(found, left) if left and order.share and not order.together else None,
     )
 
 

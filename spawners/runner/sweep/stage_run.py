@@ -60,7 +60,7 @@ class StageTask:
     trials: tuple[int, ...]
     first: int
     after: int
-    assigned: Mapping[str, Scalar]
+    assigned: Mapping[str, Scalar | list[Scalar]]
     assigned_before: int
     last: bool
 
@@ -239,8 +239,8 @@ class StageRun(NotebookAttempt):
         if self.reports.exists():
             shutil.copyfile(self.reports, self.reports.with_name(reports_name(number)))
 
-    def reported(self) -> dict[str, float]:
-        """Return the last value of each name that the cells have reported."""
+    def reported(self, number: int) -> dict[str, float]:
+        """Return the last value of each name that the cells have reported for a trial."""
         found = read_reports(self.reports.parent, self.reports.name)
         return {name: series.last for name, series in found.items()}
 
@@ -281,9 +281,7 @@ class StageRun(NotebookAttempt):
         return {**self.manager.nb.metadata["carrel"], "trial": number}
 
     async def _open(self, client: StageClient, environment: Mapping[str, str]) -> None:
-        variables = {**environment, REPORTS_VARIABLE: str(self.reports)}
-        if self.task.last:
-            variables[OUTPUT_VARIABLE] = str(self._own_folder)
+        variables = {**environment, **self._variables()}
         await with_space(self.stopping, self._prepare_files)
         parent = self.parent
         if parent is not None and parent.refused:
@@ -293,6 +291,11 @@ class StageRun(NotebookAttempt):
         # Where no cell has seeded a generator, each branch has its own numbers.
         fresh = self.plan.is_unseeded(parent.task.after)
         await client.open_branch(parent.stage_client, variables, fresh=fresh)
+
+    def _variables(self) -> dict[str, str]:
+        """Return the variables that say where the cells report and write files."""
+        found = {REPORTS_VARIABLE: str(self.reports)}
+        return found | ({OUTPUT_VARIABLE: str(self._own_folder)} if self.task.last else {})
 
     @property
     def _own_folder(self) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,59 @@ def test_a_thinned_series_keeps_its_ends_and_extremes(values: list[float], point
     finite = [value for value in values if math.isfinite(value)]
     if finite:
         assert {min(finite), max(finite)} <= set(found.values)
+
+
+@pytest.fixture
+def trial_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[list[float]]]:
+    """Report for three trials that are trained as one; return the values of each."""
+    files = [path.with_name(f"reports-{number}.jsonl") for number in (1, 2, 3)]
+    monkeypatch.setenv("CARREL_TRIAL_REPORTS", "\n".join(map(str, files)))
+
+    def values() -> list[list[float]]:
+        found = (read_reports(path.parent, each.name) for each in files)
+        return [list(each["loss"].values) if each else [] for each in found]
+
+    return values
+
+
+def test_trials_that_are_trained_as_one_report_a_value_each(
+    path: Path, trial_files: Callable[[], list[list[float]]]
+) -> None:
+    carrel.report("loss", [0.5, 2, np.float32(0.25)], 0)
+    carrel.report("loss", np.array([1.0, math.inf, 3.0]), 1)
+    carrel.report("loss", (4, 5, 6), 2)
+    for at, one in enumerate((7, np.array([8.0]), np.float64(9.0)), start=3):
+        carrel.report("loss", one, at)
+    ones = [7, 8, 9]
+    assert trial_files() == [
+        [0.5, 1, 4, *ones],
+        [2, math.inf, 5, *ones],
+        [0.25, 3, 6, *ones],
+    ]
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([1, 2], "3 trials are trained as one: the value of a report is one number, or 3 of them"),
+        ([], "one a trial, not 0"),
+        (np.zeros(4), "one a trial, not 4"),
+        (np.zeros((3, 2)), "the value of a report is one number, not list"),
+        ([1, "x", 3], "the value of a report is one number, not str"),
+        ([1, True, 3], "the value of a report is one number, not bool"),
+    ],
+)
+def test_a_vector_that_does_not_fit_the_trials_is_refused_and_nothing_written(
+    trial_files: Callable[[], list[list[float]]], value: Any, message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        carrel.report("loss", value)
+    assert trial_files() == [[], [], []]
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), [1]])
+def test_a_vector_is_no_value_of_a_single_run(path: Path, value: Any) -> None:
+    with pytest.raises(TypeError, match="the value of a report is one number, not"):
+        carrel.report("loss", value)
+    assert not path.exists()

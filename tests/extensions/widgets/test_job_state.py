@@ -153,3 +153,12 @@ def test_a_simulated_device_is_called_so() -> None:
 @pytest.mark.parametrize("state", ["stopping", "succeeded", "cancelled", "failed"])
 def test_a_job_that_is_stopping_or_has_ended_cannot_be_cancelled(state: str) -> None:
     assert job_facts(request(state=state))["can_cancel"] is False
+
+
+def test_a_sweep_whose_trials_are_trained_as_one_says_so() -> None:
+    sweep = {
+        "trials": 12, "parallel": 1, "share": True, "trial_seconds": 0, "objective": "",
+        "maximize": False, "together": True,
+    }  # fmt: skip  # grouped by meaning
+    assert job_facts(request(sweep=sweep))["trials_text"] == "12 trials trained as one"
+    assert job_facts(request())["trials_text"] == ""

@@ -17,6 +17,7 @@ from carrel.hub.attempts.trials import (
     TrialState,
     add_trials,
     read_stopped,
+    reports_name,
     stop_trial,
 )
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound, TooLarge
@@ -349,3 +350,59 @@ def test_a_resumed_sweep_finds_the_trials_that_have_succeeded(context: Context) 
     assert earlier_trials(context, store.request(other.id), before=1) is None
     with pytest.raises(InvalidInput, match="is a sweep"):
         Resumption(context).resume(STUDENT1, made, ResumeIn(from_cell=1))
+
+
+def test_trials_that_are_trained_as_one_say_so(context: Context) -> None:
+    made = submitted(context, together=True)
+    stored = context.store.request(made).job
+    assert stored is not None
+    assert stored.sweep == SweepOrder(space=GRID, trials=4, together=True)
+    again = JobService(context).same_job(STUDENT1, made)
+    assert again.sweep == SweepIn(space=GRID, together=True)
+    service = TrialService(context)
+    assert list(service.sharing(STUDENT1, made).lines()) == [
+        "train.ipynb: 4 trials trained as one, 2 cells.",
+        "",
+        "All cells run once: each parameter of the sweep is a list with one value a trial.",
+    ]
+    folder = started(context, made)
+    running = [TrialRecord(number=n, state=TrialState.RUNNING, at=5.0) for n in (1, 2, 3, 4)]
+    add_trials(folder, running)
+    (folder / reports_name(4)).write_text('{"name": "loss", "value": 0.5, "step": 0}\n')
+    found = service.trials(STUDENT1, made)
+    assert found.together
+    # Its notebook is written when the run ends.
+    assert [(one.state, one.notebook) for one in found.trials] == [("running", "")] * 4
+    assert found.trials[3].reported == {"loss": 0.5}
+    assert states_text(found) == "4 trials trained as one: 4 running."
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        (
+            {"space": {"search": {"lr": [0.1]}, "trials": 3}, "objective": "loss"},
+            "A search cannot train its trials as one: it chooses values by the results of earlier "
+            "trials.",
+        ),
+        (
+            {"space": GRID, "parallel": 2},
+            "Trials that are trained as one are one run of the notebook, not 2 at a time.",
+        ),
+        (
+            {"space": {"list": [{"lr": 1}, {"lr": 2, "depth": 3}]}},
+            "Trial 1 has no value for depth, which other trials have.",
+        ),
+        (
+            {"space": {"grid": {"lr": list(range(257))}}},
+            "257 trials cannot be trained as one.",
+        ),
+    ],
+)
+def test_trials_that_cannot_be_trained_as_one_are_refused(
+    context: Context, sweep: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        submitted(context, together=True, **sweep)
+    assert refused.value.message == message
+    assert refused.value.accepted

@@ -82,6 +82,19 @@ def test_causes_are_sanitized_too() -> None:
     assert not set(said) & {"\x1b", "\x07", "\x08", "\x9b"}
 
 
+def test_a_sweep_whose_trials_are_trained_as_one_says_so() -> None:
+    sweep = {
+        "trials": 12, "parallel": 1, "share": True, "trial_seconds": 0, "objective": "",
+        "maximize": False,
+    }  # fmt: skip  # grouped by meaning
+    with FakeService() as service:
+        service.add("j-1", sweep={**sweep, "together": True})
+        service.add("j-2", sweep=sweep)
+        one, plain = (_said(service, ["show", name], in_terminal=False) for name in ("j-1", "j-2"))
+    assert "\nTrials:          12 trials trained as one\n" in one
+    assert "Trials:" not in plain
+
+
 def _said(service: FakeService, arguments: list[str], *, in_terminal: bool) -> str:
     """Return what the command writes into a terminal (with CR LF) or into a pipe."""
     end, output = pty.openpty() if in_terminal else os.pipe()

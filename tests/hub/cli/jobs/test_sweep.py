@@ -180,3 +180,21 @@ def test_a_notebook_in_another_language_shares_nothing(folder: Path) -> None:
     document["metadata"] = {"kernelspec": {"name": "ir", "language": "R"}}
     (folder / "train.ipynb").write_text(json.dumps(document))
     assert "It is not Python, which alone is analysed." in explain("--grid", "lr=1,2").output
+
+
+def test_trials_that_are_trained_as_one_run_all_cells_once() -> None:
+    done = explain("--grid", "lr=0.1,0.01", "--together")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines() == [
+        "train.ipynb: 2 trials trained as one, 9 cells.",
+        "",
+        "All cells run once: each parameter of the sweep is a list with one value a trial.",
+    ]
+    found = json.loads(explain("--grid", "lr=0.1,0.01", "--together", "--json").output)
+    assert (found["summary"], found["cells"]) == (
+        "train.ipynb: 2 trials trained as one, 9 cells.",
+        [],
+    )
+    refused = explain("--search", "lr=0.1,0.01", "--trials", "2", "--together")
+    assert refused.exit_code != 0
+    assert "A search cannot train its trials as one" in refused.output

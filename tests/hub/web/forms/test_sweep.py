@@ -94,3 +94,9 @@ def test_the_quote_counts_the_devices_of_all_trials_that_run_at_a_time() -> None
     assert quote_request(form | {"parallel": "2"}).devices == 1
     assert quote_request(form | sweep | {"kind": "command"}).devices == 1
     assert quote_request(form | sweep | {"parallel": "many"}).devices == 1
+
+
+def test_trials_of_a_form_are_trained_as_one() -> None:
+    made = sweep_body(EMPTY | {"sweep": "x=1,2", "share": "together"})
+    assert made == SweepIn(space={"grid": {"x": [1, 2]}}, together=True)
+    assert sweep_texts(made, "")["share"] == "together"

@@ -181,3 +181,26 @@ def numbers_in(page: str) -> list[int]:
         r'<tr[^>]*><th scope="row">(?:<a[^>]*>)?(\d+)', table[: table.index("</table>")]
     )
     return [int(number) for number in rows]
+
+
+def test_trials_that_are_trained_as_one_say_so_on_their_page(world: World) -> None:
+    sweep = SweepOut(
+        trials=12,
+        parallel=1,
+        share=True,
+        trial_seconds=0,
+        objective="loss",
+        maximize=False,
+        together=True,
+    )
+    world.service.put(job(lease=lease(device()), sweep=sweep, **RUNNING))
+    world.service.sweeps["j-aaaaaaaa"] = TrialsOut(
+        trials=[trial(number, "running", reported={"loss": number}) for number in range(1, 13)],
+        parameters=["lr"],
+        names=["loss"],
+        objective="loss",
+        together=True,
+    )
+    page = world.browser().get(PAGE).text
+    check_page(page)
+    assert "12 trials trained as one: 12 running." in " ".join(text_of(page).split())
