@@ -168,7 +168,7 @@ def executor_of(
     Raises:
         StartFailed: it is a search, and Optuna is not installed.
     """
-    if sweep.order.job.sweep is not None and sweep.order.job.sweep.together:
+    if plan.together:
         return JointExecutor(sweep, plan, done)
     if plan.search is None:
         return SweepExecutor(sweep, plan, done)

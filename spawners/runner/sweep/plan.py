@@ -46,6 +46,7 @@ class SweepPlan:
         injection: the number of code cells that run before values are assigned.
         tree: of the trials that are left to run; None if there are none. That of a search has
             placeholders as values.
+        together: whether one run of all cells has the values of all trials as lists.
     """
 
     notebook: NotebookNode
@@ -56,6 +57,7 @@ class SweepPlan:
     injection: int
     cells: int
     tree: StageTree | None
+    together: bool = False
 
     def with_values(self, number: int, values: Mapping[str, Scalar]) -> SweepPlan:
         """Return the plan with a trial whose values a search has chosen."""
@@ -151,6 +153,7 @@ def sweep_plan(
         injection=found.injection,
         cells=len(found.cells),
         tree=_tree(found, left) if left and order.share and not order.together else None,
+        together=order.together,
     )
 
 
