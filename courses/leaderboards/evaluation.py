@@ -5,8 +5,9 @@ a leaderboard is live, no other one is created: while it is queued, submissions 
 order; later they wait without a request, and one next request evaluates all of them when it has
 ended. A submission that a fault ended is evaluated once more.
 
-The time limit of a request fits a number of submissions, and is bounded. Where it ends early, the
-submissions that it has evaluated have their verdicts, and the next request evaluates the others.
+The time limit of a request fits its submissions one by one, and is bounded. Where it ends early,
+the submissions that it has evaluated have their verdicts, and the next request evaluates the
+others.
 
 What a request evaluates is stored in three steps: its order, its id with the submissions, and the
 request. A submission whose request does not exist waits for the next one. So the service may end
@@ -20,7 +21,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, log2
 from pathlib import Path
 from typing import Final
 
@@ -56,8 +57,8 @@ ONE_BY_ONE: Final = threading.RLock()
 MOST_SECONDS: Final = 4 * 3600
 """Of one request, unless a single submission may take longer."""
 _START, _RETRIES = 120, 3
-_FEWEST_GROUPS: Final = 2
-"""Groups of submissions that a request has time for: others are added while it is queued."""
+_FEWEST: Final = 2
+"""Submissions that a request has time for: others are added while it is queued."""
 _FAULT: Final = "It was not evaluated, by a fault of the system."
 _COSTS_NOTHING: Final = (
     "It costs no submission: submit it again, or tell your teacher if it was due meanwhile."
@@ -199,16 +200,11 @@ class WeightsEvaluation:
         self.access.context.files.put_input(request, order.model_dump_json().encode())
 
     def _terms(self, board: Leaderboard, count: int = 1) -> _Terms:
-        """What a request for so many submissions would have. Raises CarrelError.
-
-        A group of submissions has the time limit of one, and so has the start of PyTorch.
-        """
+        """What a request for so many submissions would have. Raises CarrelError."""
         access, course = self.access, board.course
         assignment = access.store.assignment(course, board.assignment)
-        groups = max(_FEWEST_GROUPS, ceil(count / SCORED_AT_ONCE))
-        most = max(MOST_SECONDS, _START + 2 * assignment.seconds)
-        seconds = min(_START + assignment.seconds * (1 + groups), most, access.max_seconds(course))
-        seconds = int(seconds)
+        seconds = request_seconds(assignment.seconds, count)
+        seconds = int(min(seconds, access.max_seconds(course)))
         admit(access.context.store, group=course, devices=assignment.devices, seconds=seconds)
         return _Terms(
             owner=access.request_owner(course, board.by),
@@ -280,6 +276,19 @@ class _Evaluated:
 
     scores: Mapping[str, EntryScoreOut] = field(default_factory=dict)
     again: bool
+
+
+def request_seconds(seconds: int, count: int) -> int:
+    """Return the time limit of a request for so many submissions, each with this limit.
+
+    Each submission may need a group of its own. Before, the time of groups of 32, 16, … may be
+    over, and after each of them another sandbox is prepared. Each step has the time of one
+    submission.
+    """
+    count = max(_FEWEST, count)
+    halvings = ceil(log2(min(count, SCORED_AT_ONCE)))
+    most = max(MOST_SECONDS, _START + 2 * seconds)
+    return min(_START + seconds * (1 + count + 2 * halvings), most)
 
 
 def _result(folder: Path) -> LeaderboardResultOut:

@@ -5,8 +5,11 @@ Run as ``python -m carrel.courses.leaderboards.worker``.
 The weights of a batch, the teacher's files and the program that scores them go into one grading
 sandbox, whose image has PyTorch; this process does not import it. A batch is scored in groups. The
 result file is written after each of them, so that an attempt that ends early loses one group, and
-the next attempt scores the others only. Where a group has no scores, because the sandbox ended or
-its time was over, its halves are scored apart, so that one file does not cost others their score.
+the next attempt scores the others only.
+
+Where the time of a group is over, all groups after it become as small as its halves, which come
+next: models that are slow are so in each group. Where the sandbox ended in a group, its halves are
+scored after all others, so that one file does not cost others their score.
 """
 
 from __future__ import annotations
@@ -190,36 +193,46 @@ def batches(
         yield batch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _BatchSandbox:
-    """Scores batches, each in a sandbox of its own."""
+    """Scores batches, each in a sandbox of its own.
+
+    Attributes:
+        at_once: submissions of a group, which becomes less where the time of one is over.
+    """
 
     engine: SandboxEngine
     order: LeaderboardOrderOut
     teachers: Mapping[str, bytes]
+    at_once: int = SCORED_AT_ONCE
 
     def scores(self, batch: Mapping[str, bytes]) -> Iterator[list[EntryScoreOut]]:
         """Score a batch, and yield the scores of each group once it has them.
 
         Raises InvalidInput for the teacher's files; BackendFailed, Unavailable.
         """
-        groups = split([*batch], SCORED_AT_ONCE)
+        groups = split([*batch], self.at_once)
         while groups:
             run = _SandboxRun()
             yield from self._run(batch, groups, run)
-            if not run.prepared or not (run.failed or len(run.not_run) < len(groups)):
+            if not run.prepared or len(run.not_run) == len(groups):
                 yield [_fault(name, run.sentence) for group in groups for name in group]
                 return
             faults = [_fault(group[0], run.sentence) for group in run.failed if len(group) == 1]
             if faults:
                 yield faults
-            halves = [
+            self.at_once = min([self.at_once, *map(_half, run.too_slow)])
+            groups = [
+                part
+                for group in (*run.too_slow, *run.not_run)
+                for part in split(group, self.at_once)
+            ]
+            groups += [
                 half
                 for group in run.failed
                 if len(group) > 1
-                for half in split(group, (len(group) + 1) // 2)
+                for half in split(group, min(self.at_once, _half(group)))
             ]
-            groups = run.not_run + halves
 
     def _run(
         self, batch: Mapping[str, bytes], groups: Sequence[Sequence[str]], run: _SandboxRun
@@ -234,12 +247,17 @@ class _BatchSandbox:
         try:
             ran = iter(sandbox.run(steps))
             run.prepared = _result(next(ran)) is not None
-            for group, each in zip(groups if run.prepared else (), ran, strict=False):
+            for number, group in enumerate(groups if run.prepared else ()):
+                each = next(ran)
                 found = _result(each)
                 if found is not None and found.keys() >= set(group):
                     yield [_score(name, found[name]) for name in group]
                 elif each.status is CellStatus.NOT_RUN:
                     run.not_run.append(group)
+                elif each.status is CellStatus.TIMEOUT and len(group) > 1:
+                    run.too_slow.append(group)
+                    run.not_run += groups[number + 1 :]
+                    break
                 else:
                     run.failed.append(group)
         finally:
@@ -276,14 +294,20 @@ class _SandboxRun:
 
     Attributes:
         prepared: whether the teacher's files were loaded.
+        too_slow: the group, of several submissions, whose time was over; no other ran after it.
         failed: the groups that it was stopped in.
         not_run: the groups that it did not come to.
     """
 
     prepared: bool = False
+    too_slow: list[Sequence[str]] = field(default_factory=list)
     failed: list[Sequence[str]] = field(default_factory=list)
     not_run: list[Sequence[str]] = field(default_factory=list)
     sentence: str = ""
+
+
+def _half(group: Sequence[str]) -> int:
+    return (len(group) + 1) // 2
 
 
 def split(names: Sequence[str], most: int) -> list[Sequence[str]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from carrel.courses.leaderboards.evaluation import request_seconds
 from carrel.courses.leaderboards.worker import batches, earlier_scores, program_files, scored
 from carrel.courses.model.leaderboards import SCORED_AT_ONCE
 from carrel.courses.sandbox.interface import (
@@ -132,11 +133,57 @@ def test_results_are_stored_after_each_group_of_submissions() -> None:
     assert [each.entry for each in result.scores if each.fault] == ["bad"]
 
 
-def test_a_group_whose_time_is_over_is_split_in_the_end() -> None:
+def test_a_group_whose_time_is_over_is_split_before_others_run() -> None:
     engine = FragileEngine()
     result, _ = run(engine, "a", "slow", "b")
     assert [each.entry for each in result.scores if each.fault] == ["slow"]
-    assert [len(names) for names in engine.opened] == [3, 3, 2]
+    assert [len(names) for names in engine.opened] == [3, 3, 3]
+
+
+@dataclass
+class SlowEngine:
+    """Models need ``each`` seconds of a clock, which ends the request at its limit."""
+
+    each: float
+    limit: float
+    now: float = 0.0
+
+    def open(self, limits: SandboxLimits, files: Mapping[str, bytes]) -> SlowSandbox:
+        return SlowSandbox(engine=self, cell_seconds=limits.cell_seconds)
+
+    def close(self) -> None:
+        pass
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now > self.limit:
+            raise TimeoutError(f"The request ended after {self.limit} s.")
+
+
+@dataclass(kw_only=True)
+class SlowSandbox(FragileSandbox):
+    engine: SlowEngine
+    cell_seconds: float
+
+    def run(self, steps: Iterable[CellStep]) -> Iterator[CellRun]:
+        for step in steps:
+            _, _, names = step.source.rstrip(")").partition("score(")
+            needed = self.engine.each * (len(literal_eval(names)) if names else 1)
+            self.engine.wait(min(needed, self.cell_seconds))
+            if needed > self.cell_seconds:
+                yield CellRun(cell_id=step.cell_id, status=CellStatus.TIMEOUT)
+            else:
+                yield from super().run([step])
+
+
+@pytest.mark.parametrize("part", [64, 32, 16, 8])
+def test_models_that_are_too_slow_in_groups_are_scored_within_one_request(part: int) -> None:
+    seconds, names = order().seconds, [f"w-{number}" for number in range(300)]
+    engine = SlowEngine(each=1.01 * seconds / part, limit=request_seconds(seconds, len(names)))
+    result, _ = run(engine, *names)
+    assert [each.public for each in result.scores] == [0.5] * len(names)
+    beside = engine.now - engine.each * len(names)
+    assert beside < 6 * seconds, "the time of few groups was over"
 
 
 def test_the_next_attempt_evaluates_only_what_the_earlier_ones_have_not(tmp_path: Path) -> None:
