@@ -26,7 +26,7 @@ from . import comparison_page
 from .api_document import SCRIPT, openapi, page
 from .json_values import dumped
 from .request_queue import RequestQueue
-from .served_models import ALL
+from .served_models import has_all_results
 
 MOST_BYTES: Final = 16 << 20
 LONGEST_SECONDS: Final = 100.0
@@ -77,10 +77,12 @@ class PageHandler(_ModelHandler):
             self._compare()
         else:
             self.set_header("Content-Security-Policy", _POLICY)
-            self.write(page(self.title, self.queue.models, compared=ALL in self.queue.models))
+            self.write(
+                page(self.title, self.queue.models, compared=has_all_results(self.queue.models))
+            )
 
     def _compare(self) -> None:
-        if ALL not in self.queue.models:
+        if not has_all_results(self.queue.models):
             self.refuse(
                 NotFound(
                     "Only the pipelines of a folder or a Shelf can be compared.",

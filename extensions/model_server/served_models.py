@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,23 +43,7 @@ def load(source: str) -> Mapping[str, Model]:
         return _models(Shelf.load(path), path.name)
     if path.suffix not in pickle_files.SUFFIXES:
         raise InvalidInput(f"{source} cannot be served.", accepted=ACCEPTED)
-    loaded = pickle_files.load_pickle(path)
-    _check_fitted(loaded, path.stem)
-    return _models(loaded, path.stem)
-
-
-def _check_fitted(given: object, name: str) -> None:
-    """Raise InvalidInput for an estimator of scikit-learn that would refuse each call."""
-    from sklearn.base import BaseEstimator  # noqa: PLC0415 # where pickles are served
-    from sklearn.exceptions import NotFittedError  # noqa: PLC0415 # the same
-    from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415 # the same
-
-    if not isinstance(given, BaseEstimator):
-        return
-    try:
-        check_is_fitted(given)
-    except NotFittedError as error:
-        raise InvalidInput(f"{name} is not fitted.", accepted=ACCEPTED) from error
+    return _models(pickle_files.load_pickle(path), path.stem)
 
 
 def _object(place: str, name: str) -> object:
@@ -100,7 +85,11 @@ def _models(given: Any, name: str) -> Mapping[str, Model]:
 
 
 def _model(given: Any, name: str) -> Model:
-    if hasattr(given, "predict"):
+    if hasattr(given, "predict") and not isinstance(given, type):
+        if hasattr(given, "fit") and "sklearn" in sys.modules:  # else it has no such estimator
+            from ..execution.shelf import fitted_steps  # noqa: PLC0415 # needs scikit-learn
+
+            fitted_steps.check_fitted(name, given)
         return _predictions(given.predict)
     if callable(given) and not isinstance(given, type):
         function: Model = given
@@ -115,33 +104,52 @@ def _predictions(predict: Callable[[Any], Any]) -> Model:
     return execute
 
 
-def all_of(shelf: Any) -> Model:
+@dataclass(frozen=True, slots=True)
+class AllResults:
+    """The model that gives the results of all pipelines of a shelf, which a page compares."""
+
+    execute: Model
+
+    def __call__(self, rows: list[Any]) -> Sequence[Any]:
+        return self.execute(rows)
+
+
+def has_all_results(models: Mapping[str, Model]) -> bool:
+    """Return whether the models are the pipelines of a shelf, and that of all of them."""
+    return isinstance(models.get(ALL), AllResults)
+
+
+def all_of(shelf: Any) -> AllResults:
     """Return what gives the result of each pipeline, or ``{"error": sentence}`` in its place.
 
     Rows are those of several callers: where a pipeline raises, or returns what cannot be sent, it
-    is executed row by row, so that no caller gets the error of another's row.
+    is executed on halves of them, so that no caller gets the error of another's row.
     """
 
-    def alone(name: str, row: Any) -> Any:
+    def part(name: str, rows: list[Any]) -> Sequence[Any]:
         try:
-            (result,) = _sendable(shelf[name].predict([row]), 1)
+            found = shelf.execute_plainly(name, rows)
         except Exception as error:  # what a pipeline raises
-            return {"error": f"{type(error).__name__}: {error}"}
-        return result
+            found = error
+        return column(name, found, rows)
 
     def column(name: str, found: Any, rows: list[Any]) -> Sequence[Any]:
-        try:
-            if not isinstance(found, Exception):
+        error = found
+        if not isinstance(found, Exception):
+            try:
                 return _sendable(found, len(rows))
-        except Exception:  # noqa: S110 # each row says why below
-            pass
-        return [alone(name, row) for row in rows]
+            except Exception as raised:  # why a result cannot be sent
+                error = raised
+        if len(rows) == 1:
+            return [{"error": f"{type(error).__name__}: {error}"}]
+        half = len(rows) // 2
+        return [*part(name, rows[:half]), *part(name, rows[half:])]
 
     def execute(rows: list[Any]) -> Sequence[Any]:
         columns = {name: column(name, found, rows) for name, found in shelf.results(rows).items()}
         return [{name: values[at] for name, values in columns.items()} for at in range(len(rows))]
 
-    return execute
+    return AllResults(execute)
 
 
 def _sendable(found: Any, count: int) -> Sequence[Any]:

@@ -17,6 +17,7 @@ from tornado.netutil import bind_sockets
 
 from carrel.extensions.model_server.application import application
 from carrel.extensions.model_server.request_queue import RequestQueue
+from carrel.extensions.model_server.served_models import AllResults
 
 from .browser import chromium, take_picture
 
@@ -51,7 +52,7 @@ def served() -> Iterator[str]:
 
     async def serve() -> None:
         loops.append(asyncio.get_running_loop())
-        models = {**dict.fromkeys(("ada", "ben", "cy"), list), "all": verdicts}
+        models = {**dict.fromkeys(("ada", "ben", "cy"), list), "all": AllResults(verdicts)}
         queue = RequestQueue(models, queued_rows=2)
         server = HTTPServer(application("ps4", queue, 10.0))
         server.add_sockets(sockets)

@@ -88,7 +88,7 @@ class FittedSteps:
         """
         from sklearn.pipeline import Pipeline  # noqa: PLC0415 # where it is used
 
-        _check(name, pipeline)
+        check_fitted(name, pipeline)
         steps = [pipeline]
         # A subclass may do more than its steps; a step may be left out by a word.
         plain = type(pipeline) is Pipeline
@@ -160,7 +160,8 @@ def named(pipelines: Any) -> Iterator[tuple[str, Any]]:
         )
 
 
-def _check(name: str, pipeline: Any) -> None:
+def check_fitted(name: str, pipeline: Any) -> None:
+    """Raise InvalidInput for what is no estimator, or has steps of scikit-learn to be fitted."""
     from sklearn.exceptions import NotFittedError  # noqa: PLC0415 # where it is used
     from sklearn.pipeline import Pipeline  # noqa: PLC0415 # the same
     from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415 # the same

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,8 @@ from .shared_execution import Results, plainly, with_shared_steps
 SAMPLE_ROWS: Final = 16
 """Rows of the first call on which ways of execution are compared and timed."""
 _SINGLE_SECONDS: Final = 5.0
+_FAILED_SAMPLES: Final = 3
+"""After so many first calls with errors, pipelines that raise are executed alone."""
 
 
 class Shelf:
@@ -67,6 +70,7 @@ class Shelf:
         self._lock = threading.RLock()
         self._alone: dict[tuple[str, str], str] = {}
         self._shared: dict[str, Callable[[Any], Results]] = {}
+        self._failed_samples: Counter[str] = Counter()
         self._single: dict[tuple[str, str], Callable[[Any], Any]] = {}
         self._choices: dict[str, ExecutionChoice] = {}
         self._plain_singles: dict[str, str] = {}
@@ -126,11 +130,17 @@ class Shelf:
         return _without_errors(self.results(inputs, "predict_proba"))
 
     def results(self, inputs: Any, method: str = "predict") -> Results:
-        """Return the result of each pipeline, or the exception that it raised."""
+        """Return the result of each pipeline, or the exception that it raised.
+
+        A call whose rows make a pipeline raise is executed plainly, and the next one chooses: the
+        rows of one caller say nothing of the pipelines.
+        """
         if method not in self._shared:
             with self._lock:
-                if method not in self._shared:
-                    self._shared[method] = self._choose_shared(inputs, method)
+                if method not in self._shared and (chosen := self._choose_shared(inputs, method)):
+                    self._shared[method] = chosen
+        if method not in self._shared:
+            return plainly(list(self._pipelines.values()), inputs, method)
         return self._shared[method](inputs)
 
     def explanation(self) -> ExecutionExplanation:
@@ -159,12 +169,22 @@ class Shelf:
                     self._single[key] = self._choose_single(pipeline, inputs, method)
         return self._single[key](inputs)
 
+    def execute_plainly(self, name: str, inputs: Any, method: str = "predict") -> Any:
+        """Return the result of one pipeline; no way of execution is chosen."""
+        return self._pipelines[name].execute(inputs, method)
+
     # -- choices ----------------------------------------------------------------------------
 
-    def _choose_shared(self, inputs: Any, method: str) -> Callable[[Any], Results]:
+    def _choose_shared(self, inputs: Any, method: str) -> Callable[[Any], Results] | None:
+        """Return the way of execution; None if these rows do not allow to choose one."""
         every = list(self._pipelines.values())
         sample = copy.deepcopy(_sample(inputs))
         expected = plainly(every, copy.deepcopy(sample), method)
+        failed = sum(isinstance(each, Exception) for each in expected.values())
+        if failed:
+            self._failed_samples[method] += 1
+            if failed == len(every) or self._failed_samples[method] < _FAILED_SAMPLES:
+                return None
         found = with_shared_steps(every, copy.deepcopy(sample), method)
         for each in every:
             if why := _reason(each, expected[each.name], found[each.name]):

@@ -8,6 +8,7 @@ import math
 import os
 import pickle
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,30 @@ def test_an_unfitted_pipeline_is_refused_before_calls(home: Path) -> None:
     assert served_models.load(str(path))["unfitted"]([[2.0]]) == [1]
 
 
+def test_estimators_of_every_source_are_checked(home: Path) -> None:
+    pytest.importorskip("sklearn")
+    (home / "estimators.py").write_text(
+        "from sklearn.base import BaseEstimator\n"
+        "from sklearn.linear_model import Ridge\n"
+        "class Constant(BaseEstimator):\n"
+        "    def fit(self, rows, labels):\n"
+        "        return self\n"
+        "    def predict(self, rows):\n"
+        "        return [7 for _ in rows]\n"
+        "unfitted = Ridge()\n"
+        "several = {'ridge': Ridge()}\n"
+        "constant = Constant()\n"
+    )
+    for source, name in (("unfitted", "unfitted"), ("several", "ridge")):
+        with pytest.raises(InvalidInput, match=f"{name} is not fitted"):
+            served_models.load(f"estimators.py:{source}")
+    # The user's own estimator may have nothing to learn.
+    assert served_models.load("estimators.py:constant")["constant"]([[0.0]]) == [7]
+    path = home / "constant.pkl"
+    path.write_bytes(pickle.dumps(sys.modules["estimators"].constant))
+    assert served_models.load(str(path))["constant"]([[0.0]]) == [7]
+
+
 @pytest.mark.parametrize(
     ("source", "name"),
     [("served.py:models", "models"), ("package.part:Sentiment_Model", "sentiment-model")],
@@ -170,6 +195,9 @@ class Lengths:
 class LikeShelf(dict[str, Lengths]):
     steps_kept = 1
 
+    def execute_plainly(self, name: str, rows: list[str]) -> list[Any]:
+        return self[name].predict(rows)
+
     def results(self, rows: list[str]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, pipeline in self.items():
@@ -187,6 +215,20 @@ def test_a_row_that_a_pipeline_refuses_is_not_told_to_others() -> None:
         {"ada": {"error": "ValueError: of bad"}},
         {"ada": 3},
     ]
+
+
+def test_a_bad_row_costs_executions_of_halves() -> None:
+    calls: list[int] = []
+
+    class Counted(Lengths):
+        def predict(self, rows: list[str]) -> list[Any]:
+            calls.append(len(rows))
+            return super().predict(rows)
+
+    every = served_models.all_of(LikeShelf(ada=Counted()))
+    found = every([*["a"] * 15, "bad"])
+    assert found == [{"ada": 1}] * 15 + [{"ada": {"error": "ValueError: of bad"}}]
+    assert calls == [16, 8, 8, 4, 4, 2, 2, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +251,8 @@ def test_a_result_that_cannot_be_sent_is_an_error_in_its_place(row: str, sentenc
 
 
 def test_pipelines_of_a_shelf_have_a_page_that_compares_them() -> None:
-    models = dict.fromkeys(("<ada>", "ben", "all"), lengths)
+    every = served_models.AllResults(lengths)
+    models = {**dict.fromkeys(("<ada>", "ben"), lengths), "all": every}
     title = "<b>ps4</b>"
     index, page, script = answers(
         ("GET", "/", None),
@@ -232,7 +275,8 @@ def test_pipelines_of_a_shelf_have_a_page_that_compares_them() -> None:
 
 
 def test_models_that_are_no_shelf_have_no_page_of_comparison() -> None:
-    index, page = answers(("GET", "/", None), ("GET", "/compare", None))
+    models = dict.fromkeys(("ada", "all"), lengths)
+    index, page = answers(("GET", "/", None), ("GET", "/compare", None), models=models)
     assert "compare" not in index.text
     assert page.status_code == 404
     assert page.json()["error"]["accepted"] == "carrel serve FOLDER."

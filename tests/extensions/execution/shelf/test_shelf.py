@@ -167,6 +167,36 @@ def test_a_step_that_returns_its_input_leaves_it_writable() -> None:
     assert rows.flags.writeable
 
 
+def test_a_bad_row_of_a_first_call_decides_nothing() -> None:
+    shelf = Shelf({"ada": text_pipeline(), "ben": text_pipeline(MultinomialNB())})
+    assert all(isinstance(each, Exception) for each in shelf.results(["tea", None]).values())
+    assert not explain(shelf).choices
+    shelf.predict(TEXTS)
+    assert list(explain(shelf).choices) == ["predict of all pipelines"]
+    assert not [note for note in explain(shelf).notes if "executed alone" in note]
+
+
+def test_a_pipeline_that_always_raises_keeps_others_from_sharing_for_a_few_calls_only() -> None:
+    broken = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
+    broken.steps[-1][1].coef_ = np.zeros((3, 1))
+    shelf = Shelf({"ada": text_pipeline(), "ben": text_pipeline(MultinomialNB()), "cy": broken})
+    for _ in range(3):
+        results = shelf.results(TEXTS)
+        assert [name for name, each in results.items() if isinstance(each, Exception)] == ["cy"]
+    explanation = explain(shelf)
+    assert list(explanation.choices) == ["predict of all pipelines"]
+    assert [note.partition(":")[0] for note in explanation.notes if "alone" in note] == [
+        "predict of cy is executed alone"
+    ]
+
+
+@with_onnx
+def test_plain_execution_of_one_row_chooses_nothing() -> None:
+    shelf = Shelf({"ada": text_pipeline()})
+    assert list(shelf.execute_plainly("ada", TEXTS[:1])) == ["colour"]
+    assert not explain(shelf).choices
+
+
 def test_an_error_of_one_pipeline_is_not_that_of_the_others() -> None:
     shelf = Shelf(
         {"four": Ridge().fit(NUMBERS, range(5)), "two": Ridge().fit(NUMBERS[:, :2], [1] * 5)}
