@@ -34,7 +34,7 @@ def overhead(data: bytes) -> None:
 
 
 def test_a_larger_batch_is_found_faster() -> None:
-    found = carrel.advise(overhead, batch, batch=8, largest=256, budget=6)
+    found = carrel.advise(overhead, batch, batch=8, largest=256, budget=30)
     fastest = found.found.fastest.setting.batch
     assert fastest is not None
     assert fastest > 8
@@ -125,13 +125,16 @@ def test_a_loss_that_is_no_number_is_said() -> None:
         quick(data)
         return math.nan if precision == "bfloat16" else 0.5
 
-    found = carrel.advise(step, batch, batch=4, largest=4, threads=[1], budget=5)
-    said = "The step returned NaN or an infinite number with: batch 4, bfloat16, 1 thread."
-    assert any(each.startswith(said) for each in found.found.sentences), found.found.sentences
+    found = carrel.advise(step, batch, batch=4, largest=4, threads=[1], budget=30)
+    begin = "The step returned NaN or an infinite number with: "
+    # Whether batches of 1 and 2 are measured with it too depends on their times.
+    (said,) = [each for each in found.found.sentences if each.startswith(begin)]
+    assert "bfloat16" in said
+    assert "float32" not in said
 
 
 def test_one_sample_is_advised_on() -> None:
-    found = carrel.advise(quick, batch, batch=1, largest=1, threads=[1], budget=5)
+    found = carrel.advise(quick, batch, batch=1, largest=1, threads=[1], budget=30)
     assert found.found.fastest.setting.batch == 1
     assert "Nothing that was measured is clearly faster." in found.found.sentences
     assert found.memory_for(2) is None
