@@ -3,11 +3,12 @@
 Each request starts PyTorch, and 300 starts on the last evening would take hours. While a request of
 a leaderboard is live, no other one is created: while it is queued, submissions are added to its
 order; later they wait without a request, and one next request evaluates all of them when it has
-ended. A submission that a fault ended is evaluated once more.
+ended.
 
 The time limit of a request fits its submissions one by one, and is bounded. Where it ends early,
 the submissions that it has evaluated have their verdicts, and the next request evaluates the
-others.
+others. A submission that was tried and failed is tried once more, alone and after all others; one
+that no request has come to waits for further requests, within bounds.
 
 What a request evaluates is stored in three steps: its order, its id with the submissions, and the
 request. A submission whose request does not exist waits for the next one. So the service may end
@@ -18,9 +19,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil, log2
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,7 @@ from ..model.leaderboards import (
     LeaderboardStore,
 )
 from ..roster.access import CourseAccess
+from .verdicts import COSTS_NOTHING, Evaluated, after_evaluation, has_failed
 
 WORKER: Final = ("python", "-P", "-m", "carrel.courses.leaderboards.worker")
 ONE_BY_ONE: Final = threading.RLock()
@@ -59,10 +61,6 @@ MOST_SECONDS: Final = 4 * 3600
 _START, _RETRIES = 120, 3
 _FEWEST: Final = 2
 """Submissions that a request has time for: others are added while it is queued."""
-_FAULT: Final = "It was not evaluated, by a fault of the system."
-_COSTS_NOTHING: Final = (
-    "It costs no submission: submit it again, or tell your teacher if it was due meanwhile."
-)
 log = logging.getLogger(__name__)
 
 
@@ -104,7 +102,7 @@ class WeightsEvaluation:
             try:
                 self._advance(board, waiting)
             except (Refused, Conflict, NotFound) as error:
-                sentence = f"{error.message} {_COSTS_NOTHING}"
+                sentence = f"{error.message} {COSTS_NOTHING}"
                 self._store.change_waiting(
                     [
                         replace(each, outcome=EntryOutcome.FAULT, sentence=sentence)
@@ -186,6 +184,8 @@ class WeightsEvaluation:
         request: str,
         batch: Sequence[LeaderboardEntry],
     ) -> None:
+        # One that has failed may cost its whole time limit, so that it must not delay others.
+        batch = sorted(batch, key=has_failed)
         order = LeaderboardOrderOut(
             course=board.course,
             assignment=board.assignment,
@@ -195,7 +195,10 @@ class WeightsEvaluation:
             public_percent=board.public_percent,
             seed=int(board.seed[:12], 16),
             seconds=terms.sandbox_seconds,
-            entries=[WeightsRefOut(entry=e.id, sha256=e.sha256, size=e.size) for e in batch],
+            entries=[
+                WeightsRefOut(entry=e.id, sha256=e.sha256, size=e.size, alone=has_failed(e))
+                for e in batch
+            ],
         )
         self.access.context.files.put_input(request, order.model_dump_json().encode())
 
@@ -218,17 +221,17 @@ class WeightsEvaluation:
 
     def _settled(self, entries: Sequence[LeaderboardEntry]) -> list[LeaderboardEntry]:
         """The submissions whose request has ended, as they go on."""
-        results: dict[str, _Evaluated | None] = {}
+        results: dict[str, Evaluated | None] = {}
         settled = []
         for each in entries:
             if each.request not in results:
                 results[each.request] = self._evaluated(each.request)
             result = results[each.request]
             if result is not None:
-                settled.append(_after(each, result))
+                settled.append(after_evaluation(each, result))
         return settled
 
-    def _evaluated(self, request: str) -> _Evaluated | None:
+    def _evaluated(self, request: str) -> Evaluated | None:
         """What a request has evaluated; None while it has not ended, or does not exist."""
         record = self._record(request)
         if record is None or record.state not in TERMINAL:
@@ -236,13 +239,13 @@ class WeightsEvaluation:
         again = record.state is not State.CANCELLED
         files = self.access.context.files
         if record.lease is None or not files.keeps(record.id):
-            return _Evaluated(again=again)
+            return Evaluated(again=again)
         scores: dict[str, EntryScoreOut] = {}
         for epoch in range(1, record.lease.epoch + 1):
             result = _result(files.attempt_folder(record.id, epoch))
             scores |= {each.entry: each for each in result.scores}
             again = again and not result.failure
-        return _Evaluated(scores=scores, again=again)
+        return Evaluated(scores=scores, again=again)
 
     def _record(self, request: str) -> RequestRecord | None:
         if request:
@@ -266,18 +269,6 @@ class _Terms:
     image: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Evaluated:
-    """The scores of an ended request by submission.
-
-    ``again``: another evaluation may do better: neither the teacher's files failed, nor was it
-    cancelled.
-    """
-
-    scores: Mapping[str, EntryScoreOut] = field(default_factory=dict)
-    again: bool
-
-
 def request_seconds(seconds: int, count: int) -> int:
     """Return the time limit of a request for so many submissions, each with this limit.
 
@@ -297,28 +288,3 @@ def _result(folder: Path) -> LeaderboardResultOut:
         return LeaderboardResultOut.model_validate_json((folder / LEADERBOARD_RESULT).read_bytes())
     except (OSError, ValidationError):
         return LeaderboardResultOut(scores=[])
-
-
-def _after(entry: LeaderboardEntry, evaluated: _Evaluated) -> LeaderboardEntry:
-    """A submission after its evaluation: with a verdict, or to be evaluated once more."""
-    found = evaluated.scores.get(entry.id)
-    if found is None and evaluated.again and evaluated.scores:
-        # The request ended before it came to this one. As it has evaluated others, the next
-        # requests come to an end too.
-        return replace(entry, request="")
-    if found is None or found.fault:
-        why = (found.problem if found else "") or _FAULT
-        if evaluated.again and not entry.sentence:
-            return replace(entry, request="", sentence=f"{why} It is evaluated once more.")
-        twice = " It was evaluated twice." if entry.sentence else ""
-        sentence = f"{why}{twice} {_COSTS_NOTHING}"
-        return replace(entry, outcome=EntryOutcome.FAULT, sentence=sentence)
-    if found.problem or found.public is None:
-        return replace(entry, outcome=EntryOutcome.REFUSED, sentence=found.problem)
-    return replace(
-        entry,
-        outcome=EntryOutcome.SCORED,
-        sentence=f"Scored: {found.public:g} on the public part.",
-        public=found.public,
-        private=found.private,
-    )

@@ -211,7 +211,9 @@ class _BatchSandbox:
 
         Raises InvalidInput for the teacher's files; BackendFailed, Unavailable.
         """
-        groups = split([*batch], self.at_once)
+        alone = {each.entry for each in self.order.entries if each.alone}
+        groups = split([name for name in batch if name not in alone], self.at_once)
+        groups += [[name] for name in batch if name in alone]
         while groups:
             run = _SandboxRun()
             yield from self._run(batch, groups, run)

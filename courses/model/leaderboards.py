@@ -59,8 +59,8 @@ class LeaderboardEntry:
         request: the id of the request that evaluates it, with others; empty while it waits for the
             next one, and for a file that was refused before.
         sha256, size: of the file.
-        sentence: the verdict for the student. Of one that waits: why it is evaluated once more;
-            empty for its first evaluation.
+        sentence: the verdict for the student. Of one that waits: why it is evaluated once more,
+            and how many requests ended before they came to it; empty for its first evaluation.
         public, private: the scores; None unless it is scored.
     """
 

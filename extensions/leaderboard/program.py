@@ -47,6 +47,8 @@ def prepare() -> Evaluation | None:
         module = teachers_module(here / "teacher")
         # It needs PyTorch, whose place the teacher's file may say.
         scores = importlib.import_module(f"{__package__}.scores")
+        # Weights so small that they are denormal numbers would make a model many times slower.
+        importlib.import_module("torch").set_flush_denormal(True)
         test = scores.hidden_test(module.architecture(), module.hidden_data(), **order)
     except MemoryError:
         raise

@@ -124,11 +124,15 @@ class LeaderboardLogOut(Out):
 
 
 class WeightsRefOut(Out):
-    """The weights of one submission in the blob store."""
+    """The weights of one submission in the blob store.
+
+    ``alone``: it has failed before, and is scored in a group of its own.
+    """
 
     entry: str
     sha256: str
     size: int
+    alone: bool = False
 
 
 class LeaderboardOrderOut(Out):

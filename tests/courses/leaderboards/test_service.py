@@ -239,10 +239,11 @@ def test_a_fault_is_evaluated_once_more_and_then_costs_nothing(site: CourseSite)
     assert entry.outcome == ""
     assert entry.sentence.startswith(f"{why} It is evaluated once more. Waiting")
     site.services.leaderboards.evaluation.reconcile()
-    end(site, state=State.FAILED)
+    assert [each.alone for each in order(site, requests(site)[-1]).entries] == [True]
+    end(site, EntryScoreOut(entry=first.id, problem=why, fault=True))
     (entry,) = shown(site).mine
     assert (entry.id, entry.outcome) == (first.id, "fault")
-    assert "by a fault of the system. It was evaluated twice. It costs no sub" in entry.sentence
+    assert f"{why} Its second evaluation has failed too. It costs no sub" in entry.sentence
     site.services.leaderboards.evaluation.reconcile()
     assert send(site).id != first.id
     assert shown(site).left == 1
@@ -274,11 +275,37 @@ def test_what_a_request_has_evaluated_before_it_ended_early_counts(site: CourseS
     assert outcomes[sent[1].id][0] == ""
     site.services.leaderboards.evaluation.reconcile()
     assert [each.entry for each in order(site, requests(site)[-1]).entries] == [sent[1].id]
-    for _ in range(2):  # without any result
-        end(site, state=State.TIMED_OUT)
+
+
+@pytest.mark.parametrize("tried", [False, True])
+def test_a_submission_that_no_request_came_to_waits_for_further_ones_within_bounds(
+    site: CourseSite, tried: bool
+) -> None:
+    entry, why = send(site), "It used too much memory."
+    if tried:
+        end(site, EntryScoreOut(entry=entry.id, problem=why, fault=True))
         site.services.leaderboards.evaluation.reconcile()
-    assert {each.id: each.outcome for each in logged(site)}[sent[1].id] == "fault"
-    assert "It was evaluated twice." in logged(site)[0].sentence
+    for count in range(1, 5):
+        end(site, state=State.FAILED if count % 2 else State.TIMED_OUT)
+        site.services.leaderboards.evaluation.reconcile()
+        (found,) = logged(site)
+        assert found.outcome == ""
+        assert f"before they came to it: {count} of at most 5. Waiting" in found.sentence
+        assert found.sentence.startswith(why) == tried
+        assert [each.alone for each in order(site, requests(site)[-1]).entries] == [tried]
+    end(site, state=State.TIMED_OUT)
+    (found,) = logged(site)
+    assert found.outcome == "fault"
+    assert found.sentence.startswith("5 evaluations ended before they came to it, by a fault")
+    assert "second" not in found.sentence
+
+
+def test_submissions_that_have_failed_come_after_all_others(site: CourseSite) -> None:
+    slow, fast = send(site), send(site, linear(1, 2, 3, 4), STUDENT2)
+    end(site, EntryScoreOut(entry=slow.id, problem="Its time was over.", fault=True))
+    site.services.leaderboards.evaluation.reconcile()
+    found = order(site, requests(site)[-1]).entries
+    assert [(each.entry, each.alone) for each in found] == [(fast.id, False), (slow.id, True)]
 
 
 def test_results_of_all_attempts_at_a_request_are_collected(site: CourseSite) -> None:

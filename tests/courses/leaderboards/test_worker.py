@@ -140,6 +140,28 @@ def test_a_group_whose_time_is_over_is_split_before_others_run() -> None:
     assert [len(names) for names in engine.opened] == [3, 3, 3]
 
 
+def test_submissions_that_have_failed_before_are_scored_alone() -> None:
+    entries = [
+        WeightsRefOut(entry="a", sha256="", size=1),
+        WeightsRefOut(entry="b", sha256="", size=1),
+    ]
+    slow = WeightsRefOut(entry="slow", sha256="", size=1, alone=True)
+    engine = FragileEngine()
+    result = scored(
+        engine,
+        order().model_copy(update={"entries": [*entries, slow]}),
+        teachers={},
+        weights=lambda _: b"",
+        store=lambda _: None,
+    )
+    assert [(each.entry, each.fault) for each in result.scores] == [
+        ("a", False),
+        ("b", False),
+        ("slow", True),
+    ]
+    assert len(engine.opened) == 1, "no group of several was too slow"
+
+
 @dataclass
 class SlowEngine:
     """Models need ``each`` seconds of a clock, which ends the request at its limit."""
