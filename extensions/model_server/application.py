@@ -3,7 +3,7 @@
 GET  /               a page that calls the API
 GET  /compare        a page that compares the results of all pipelines of a shelf
 GET  /openapi.json   its description
-GET  /status         how many requests were answered, refused, late, failed
+GET  /status         how many requests were answered, refused, late, failed; what runs now
 POST /models/NAME    {"rows": [...], "deadline": seconds} → {"results": [...]}
 """
 
@@ -69,7 +69,9 @@ class PageHandler(_ModelHandler):
         if part == "openapi.json":
             self.send(openapi(self.title, self.queue.models, self.deadline))
         elif part == "status":
-            self.send(asdict(self.queue.counts))
+            running = self.queue.running()
+            executing = running and {"model": running[0], "seconds": round(running[1], 3)}
+            self.send(asdict(self.queue.counts) | {"executing": executing})
         elif part in _SCRIPTS:
             self.set_header("Content-Type", "text/javascript")
             self.write(_SCRIPTS[part])
@@ -93,7 +95,7 @@ class PageHandler(_ModelHandler):
         self.set_header("Content-Security-Policy", _POLICY)
         count = len(self.queue.models) - 1
         most = self.queue.queued_rows
-        self.write(comparison_page.comparison_page(self.title, count, most))
+        self.write(comparison_page.comparison_page(self.title, count, most, LONGEST_SECONDS))
 
 
 class CallHandler(_ModelHandler):

@@ -54,13 +54,15 @@ PAGE = """\
 disagreements</label> <button type="button" id="save">Save as CSV</button></p>
 <div class="scroll" tabindex="0" role="region" aria-label="Results"><table id="table"></table></div>
 </div>
-</main><script src="compare.js" data-rows="{rows}"></script></body>
+</main><script src="compare.js" data-rows="{rows}"
+data-deadline="{seconds}"></script></body>
 </html>
 """
 SCRIPT = """\
 "use strict";
 const SHOWN = 500, TRIES = 5;
 const part = Number(document.currentScript.dataset.rows);
+const deadline = Number(document.currentScript.dataset.deadline);
 const get = (name) => document.getElementById(name);
 let latest = null;
 const lines = (text) => text.split(/\\r?\\n/).filter((line) => line.trim() !== "");
@@ -95,7 +97,7 @@ async function results(rows) {
     const answer = await fetch("models/all", {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-XSRFToken": cookie ? cookie[1] : "" },
-      body: JSON.stringify({ rows }),
+      body: JSON.stringify({ rows, deadline }),
     });
     if (answer.status === 429 && tried < TRIES) {
       const seconds = Number(answer.headers.get("Retry-After")) || 1;
@@ -247,11 +249,14 @@ document.querySelector("form").addEventListener("submit", async (event) => {
 """
 
 
-def comparison_page(title: str, count: int, most_rows: int) -> str:
+def comparison_page(title: str, count: int, most_rows: int, seconds: float) -> str:
     """Return the page as HTML; its script is ``SCRIPT``.
 
     Args:
         count: of the models.
         most_rows: of one call.
+        seconds: deadline of a call.
     """
-    return PAGE.format(title=escape(title), count=count, rows=min(PART_ROWS, most_rows))
+    return PAGE.format(
+        title=escape(title), count=count, rows=min(PART_ROWS, most_rows), seconds=f"{seconds:g}"
+    )

@@ -3,10 +3,11 @@
 One worker executes, as there is one lease. The order is that of ``schedule``: earliest deadline
 first, by the same plan, which also decides what is admitted. The worker takes the request with the
 earliest deadline, and with it those for the same model. A request is refused at once if the queue
-is full, or if with it the plan has an answer after its deadline, its own or that of a request that
-it delays: an answer that comes too late helps no caller, and makes the next ones late too. A
-request that finds the queue idle is always executed, so an execution that was slow once does not
-close a model: its expected seconds are measured anew.
+is full, or if with it the plan has an answer after its deadline: its own, or that of a request
+which would be in time without it. An answer that comes too late helps no caller, and makes the next
+ones late too. A request that finds the queue idle is always executed, so an execution that was slow
+once does not close a model: its expected seconds are measured anew. At its deadline each request
+without an answer is refused, also one that is executed: an execution may hang.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import concurrent.futures
 import threading
 import time
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -23,7 +25,8 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from ...hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls
-from ..execution.deadlines.plan import TimedRequest, free_at, plan
+from ..execution.deadlines.plan import PlacedRun, TimedRequest, free_at, plan
+from .execution_times import ExecutionTimes
 
 BATCH_ROWS: Final = 64
 """Most rows of one execution, unless a single request has more."""
@@ -32,8 +35,6 @@ QUEUED_ROWS: Final = 1024
 QUEUED_BYTES: Final = 256 << 20
 """Most bytes, as they were sent, of the rows that wait."""
 DEADLINE_SECONDS: Final = 10.0
-_NEWEST: Final = 0.2
-"""Part of the newest execution in the expected seconds of a row."""
 _SAFE: Final = 0.8
 """Part of a deadline within which an answer must be expected: other work on the machine delays."""
 
@@ -78,7 +79,7 @@ class RequestQueue:
         models: by name.
         batch_rows, queued_rows, queued_bytes: limits.
         clock: monotonic seconds.
-        row_seconds: by model, the seconds that a row is expected to take.
+        times: what executions are expected to take.
     """
 
     models: Mapping[str, Model]
@@ -87,12 +88,14 @@ class RequestQueue:
     queued_bytes: int = QUEUED_BYTES
     clock: Callable[[], float] = time.monotonic
     counts: QueueCounts = field(default_factory=QueueCounts)
-    row_seconds: dict[str, float] = field(default_factory=dict)
+    times: ExecutionTimes = field(default_factory=ExecutionTimes)
     _waiting: list[WaitingRows] = field(default_factory=list)
     """By deadline."""
     _submitted: int = 0
     _executed: set[str] = field(default_factory=set)
-    _busy: bool = False
+    _running: str = ""
+    """The model that is executed."""
+    _running_since: float = 0.0
     _begun: float = 0.0
     _expected: float = 0.0
     """Seconds of what is executed, from ``_begun``."""
@@ -115,7 +118,7 @@ class RequestQueue:
         Raises:
             NotFound: there is no such model.
             TooLarge: these are more rows than may ever wait.
-            TooManyCalls: the queue is full, or the answer would be too late.
+            TooManyCalls: the queue is full, or the answer is or would be too late.
             Exception: whatever the model raises on these rows.
         """
         if model not in self.models:
@@ -129,7 +132,7 @@ class RequestQueue:
         if not rows:
             return []
         now = self.clock()
-        at_once = not self._busy and not self._waiting
+        at_once = not self._running and not self._waiting
         self._submitted += 1
         planned = TimedRequest(
             # No later request comes before one that is executed at once.
@@ -152,26 +155,32 @@ class RequestQueue:
         insort(self._waiting, waiting, key=lambda each: each.planned)
         self._changed.set()
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(seconds, self._refuse_queued, waiting)
+        timer = loop.call_later(seconds, self._refuse_late, waiting)
         try:
             return await waiting.done
-        finally:
+        finally:  # also if the caller has gone
             timer.cancel()
-
-    def _refuse_queued(self, late: WaitingRows) -> None:
-        """Refuse a request at its deadline if it still waits: the execution before may hang."""
-        if late.at_once or late.done.done() or all(each is not late for each in self._waiting):
-            return
-        self._waiting = [each for each in self._waiting if each is not late]
-        self._refuse_late(late)
+            self._waiting = [each for each in self._waiting if each is not waiting]
 
     def _refuse_late(self, late: WaitingRows) -> None:
+        """Refuse a request that has no answer, whether it waits or is executed."""
+        if late.done.done():
+            return
         self.counts.late += 1
         late.done.set_exception(
             TooManyCalls(
-                "Requests before this one took longer than expected.", accepted="Try again."
+                f"Execution takes longer than expected{self._executing()}.",
+                accepted="Try again, with a longer deadline.",
             )
         )
+
+    def running(self) -> tuple[str, float] | None:
+        """Return the model that is executed now, and since how many seconds."""
+        return (self._running, self.clock() - self._running_since) if self._running else None
+
+    def _executing(self) -> str:
+        running = self.running()
+        return f"; executing {running[0]} since {running[1]:.3g} s" if running else ""
 
     def expected_wait(self, now: float) -> float:
         """Return the seconds until all that waits is executed, as far as models were timed."""
@@ -189,11 +198,11 @@ class RequestQueue:
                     self._changed.clear()
                     await self._changed.wait()
                     continue
-                self._busy = True
+                self._running, self._running_since = batch[0].model, self.clock()
                 try:
                     await self._execute_batch(thread, batch)
                 finally:
-                    self._busy, self._expected = False, 0.0
+                    self._running, self._expected = "", 0.0
 
     async def _execute_batch(self, thread: _ModelThread, batch: list[WaitingRows]) -> None:
         """Execute requests; after an error halves of them, as it may be that of one's rows."""
@@ -214,11 +223,12 @@ class RequestQueue:
                     now = self.clock()
                     parts = [kept for each in parts if (kept := self._in_time(each, now))]
                     continue
-                self.counts.failed += 1
                 if not part[0].done.done():
+                    self.counts.failed += 1
                     part[0].done.set_exception(error)
             else:
-                self._note(name, len(rows), self.clock() - begun)
+                if name in self._executed:  # else it also imported, compiled, chose
+                    self.times.note(name, len(rows), self.clock() - begun)
                 self._answer(part, results)
             finally:
                 self._executed.add(name)
@@ -237,20 +247,17 @@ class RequestQueue:
             return
         self.counts.refused += 1
         refused = TooManyCalls(
-            f"The model has too much to do: {why}.", accepted="Try again later, or wait longer."
+            f"The model has too much to do: {why}{self._executing()}.",
+            accepted="Try again later, or wait longer.",
         )
         refused.seconds = max(1, round(self.expected_wait(now)))
         raise refused
 
     def _too_late(self, request: TimedRequest, waiting: list[TimedRequest], now: float) -> str:
         """Return why a plan with a request misses a deadline that it affects; empty if none."""
-        runs = plan(
-            [*waiting, request],
-            [self._free_at(now)],
-            lambda model, _worker: self.row_seconds.get(model, 0.0),
-        )
-        for run in runs:
-            if run.request < request or run.in_time:  # earlier ones are not delayed by it
+        before = {run.request.number for run in self._plan(waiting, now) if run.in_time}
+        for run in self._plan([*waiting, request], now):
+            if run.in_time or not (run.request is request or run.request.number in before):
                 continue
             if run.request is request:
                 return (
@@ -260,13 +267,29 @@ class RequestQueue:
             return f"a request to {run.request.model} that waits already would be late"
         return ""
 
+    def _plan(self, requests: list[TimedRequest], now: float) -> tuple[PlacedRun, ...]:
+        """Return runs in which requests for one model share the cost of its executions."""
+        rows: Counter[str] = Counter()
+        for each in requests:
+            rows[each.model] += each.runs
+        return plan(
+            requests,
+            [self._free_at(now)],
+            lambda model, _worker: (
+                self.times.expected(model, rows[model], self.batch_rows) / rows[model]
+            ),
+        )
+
     def _next_batch(self) -> list[WaitingRows]:
         """Take the most urgent request, and those for its model that make no other one late."""
         now = self.clock()
         batch: list[WaitingRows] = []
         kept: list[WaitingRows] = []
         latest = float("inf")  # when the batch must end
-        for each in self._in_time(self._waiting, now):
+        waiting = [each for each in self._waiting if not each.done.done()]
+        if len(waiting) > 1:  # a single one delays no other, and is measured anew
+            waiting = self._in_time(waiting, now)
+        for each in waiting:
             if not batch:
                 batch.append(each)
                 latest = each.deadline
@@ -298,22 +321,18 @@ class RequestQueue:
 
     def _seconds(self, requests: Iterable[WaitingRows]) -> float:
         """Return the expected seconds of executing requests."""
-        return sum(len(each.rows) * self.row_seconds.get(each.model, 0.0) for each in requests)
+        rows: Counter[str] = Counter()
+        for each in requests:
+            rows[each.model] += len(each.rows)
+        return sum(self.times.expected(*each, self.batch_rows) for each in rows.items())
 
     def _answer(self, batch: list[WaitingRows], results: list[Any]) -> None:
         at = 0
         for each in batch:
             if not each.done.done():
                 each.done.set_result(results[at : at + len(each.rows)])
+                self.counts.answered += 1
             at += len(each.rows)
-            self.counts.answered += 1
-
-    def _note(self, model: str, rows: int, seconds: float) -> None:
-        if model not in self._executed:  # it also imports, compiles, chooses
-            return
-        row = seconds / rows
-        before = self.row_seconds.get(model, row)
-        self.row_seconds[model] = before + _NEWEST * (row - before)
 
 
 class _ModelThread:

@@ -88,7 +88,8 @@ def test_the_page_the_description_and_a_call() -> None:
     call = description.json()["paths"]["/models/{model}"]["post"]
     assert call["parameters"][0]["schema"]["enum"] == ["ada", "ben"]
     assert (answer.status_code, answer.json()) == (200, {"results": [1, 3]})
-    assert status.json() == {"answered": 1, "refused": 0, "late": 0, "failed": 0}
+    counts = {"answered": 1, "refused": 0, "late": 0, "failed": 0}
+    assert status.json() == counts | {"executing": None}
 
 
 def test_bad_calls_get_a_sentence() -> None:
@@ -266,6 +267,7 @@ def test_pipelines_of_a_shelf_have_a_page_that_compares_them() -> None:
     assert "Compare &lt;b&gt;ps4&lt;/b&gt;" in page.text
     assert title not in page.text
     assert 'data-rows="3"' in page.text, "A call of the page has no more rows than may wait."
+    assert 'data-deadline="100"' in page.text
     for each in (index, page):
         policy = each.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy

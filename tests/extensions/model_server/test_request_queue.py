@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from carrel.extensions.model_server.execution_times import ExecutionTimes
 from carrel.extensions.model_server.request_queue import QueueCounts, RequestQueue
 from carrel.hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls
 
@@ -142,7 +143,7 @@ def test_a_batch_makes_no_member_late() -> None:
     async def test(queue: RequestQueue, model: HeldModel) -> None:
         nonlocal now
         now += 1.0
-        queue.row_seconds["double"] = 1.0
+        queue.times.row_seconds["double"] = 1.0
         soon, *others = await queued(
             queue.execute("double", [1], 2.9),
             *(queue.execute("double", [row], 20) for row in (2, 3)),
@@ -170,7 +171,7 @@ def test_a_request_before_those_that_wait_is_admitted_by_its_own_deadline() -> N
     now = 0.0
 
     async def test(queue: RequestQueue, model: HeldModel) -> None:
-        queue.row_seconds["double"] = 1.0
+        queue.times.row_seconds["double"] = 1.0
         late = await queued(*(queue.execute("double", [row], 60) for row in range(1, 7)))
         (soon,) = await queued(queue.execute("double", [9], 2))
         model.may_end.set()
@@ -186,7 +187,7 @@ def test_a_request_that_would_make_another_one_late_is_refused() -> None:
     now = 0.0
 
     async def test(queue: RequestQueue, model: HeldModel) -> None:
-        queue.row_seconds["double"] = 1.0
+        queue.times.row_seconds["double"] = 1.0
         (waits,) = await queued(queue.execute("double", [1] * 7, 10))
         with pytest.raises(TooManyCalls, match="a request to double that waits already would be"):
             await queue.execute("double", [2, 2], 5)
@@ -205,7 +206,7 @@ def test_an_execution_that_overruns_its_time_is_expected_to_need_half_of_it_stil
         nonlocal now
         model.may_end.set()
         await queue.execute("double", [1])
-        queue.row_seconds["double"] = 1.0
+        queue.times.row_seconds["double"] = 1.0
         model.may_end.clear()
         model.begun.clear()
         (runs,) = await queued(queue.execute("double", [1] * 10, 60))
@@ -222,12 +223,106 @@ def test_an_execution_that_overruns_its_time_is_expected_to_need_half_of_it_stil
 
 def test_a_request_that_waits_is_refused_at_its_deadline_while_another_hangs() -> None:
     async def test(queue: RequestQueue, _model: HeldModel) -> None:
-        with pytest.raises(TooManyCalls, match="took longer than expected"):
+        with pytest.raises(TooManyCalls, match="executing double since"):
             await asyncio.wait_for(queue.execute("double", [1], 0.05), 60)
         assert queue.counts.late == 1
         assert queue.expected_wait(queue.clock()) == 0
 
     with_queue(test)
+
+
+def test_a_request_in_the_batch_of_a_hanging_row_is_refused_at_its_deadline() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def hangs(rows: list[int]) -> list[int]:
+        begun.set()
+        assert may_end.wait(60)
+        return rows
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        queue.models = {**queue.models, "hangs": hangs}
+        short, long = await queued(queue.execute("hangs", [1], 2), queue.execute("hangs", [2], 60))
+        model.may_end.set()
+        assert await asyncio.to_thread(begun.wait, 60)
+        with pytest.raises(TooManyCalls, match="executing hangs since"):
+            await asyncio.wait_for(short, 60)
+        running = queue.running()
+        assert running is not None
+        assert running[0] == "hangs"
+        may_end.set()
+        assert await long == [2]
+        assert queue.counts == QueueCounts(answered=2, late=1)
+        assert queue.running() is None
+
+    with_queue(test)
+
+
+def test_a_request_whose_caller_has_gone_waits_no_longer() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, _model: HeldModel) -> None:
+        queue.times.row_seconds["double"] = 1.0
+        (call,) = await queued(queue.execute("double", [1, 2]))
+        assert queue.expected_wait(now) == 2
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+        assert queue.expected_wait(now) == 0
+
+    with_queue(test, clock=lambda: now)
+
+
+def test_the_cost_of_an_execution_is_told_from_that_of_its_rows() -> None:
+    times = ExecutionTimes()
+    times.note("a", 1, 1.1)
+    assert times.expected("a", 64, 64) == pytest.approx(64 * 1.1), "Nothing tells them apart yet."
+    for rows in (64, 1, 8, *[1] * 200):
+        times.note("a", rows, 1 + 0.1 * rows)
+    assert times.expected("a", 1, 64) == pytest.approx(1.1)
+    assert times.expected("a", 64, 64) == pytest.approx(7.4)
+    assert times.expected("a", 65, 64) == pytest.approx(8.5)
+
+
+def test_the_cost_of_an_execution_is_shared_by_requests_that_wait() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        queue.times.execution_seconds["double"] = 1.0
+        tasks = await queued(*(queue.execute("double", [row], 5) for row in range(1, 11)))
+        model.may_end.set()
+        assert await asyncio.gather(*tasks) == [[2 * row] for row in range(1, 11)]
+        assert model.calls == [[0], list(range(1, 11))]
+
+    with_queue(test, clock=lambda: now)
+
+
+def test_the_only_request_is_executed_however_slow_its_model_was() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        (waits,) = await queued(queue.execute("double", [1], 10))
+        queue.times.row_seconds["double"] = 100.0
+        model.may_end.set()
+        assert await waits == [2]
+
+    with_queue(test, clock=lambda: now)
+
+
+def test_a_request_that_is_late_anyway_closes_the_queue_to_no_other() -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        (waits,) = await queued(queue.execute("double", [1] * 7, 60))
+        queue.times.row_seconds["double"] = 10.0
+        queue.times.row_seconds["fast"] = 1.0
+        queue.models = {**queue.models, "fast": model}
+        (fits,) = await queued(queue.execute("fast", [3], 5))
+        model.may_end.set()
+        assert await fits == [6]
+        with suppress(TooManyCalls):
+            await waits
+
+    with_queue(test, clock=lambda: now)
 
 
 def test_bytes_that_wait_are_limited() -> None:
