@@ -48,6 +48,7 @@ from ..sandbox.interface import (
     Sandbox,
     SandboxEngine,
     SandboxLimits,
+    StopReason,
 )
 from ..sandbox.plugins import load_sandbox
 
@@ -256,7 +257,7 @@ class _BatchSandbox:
                     yield [_score(name, found[name]) for name in group]
                 elif each.status is CellStatus.NOT_RUN:
                     run.not_run.append(group)
-                elif each.status is CellStatus.TIMEOUT and len(group) > 1:
+                elif len(group) > 1 and _was_too_slow(each):
                     run.too_slow.append(group)
                     run.not_run += groups[number + 1 :]
                     break
@@ -306,6 +307,13 @@ class _SandboxRun:
     failed: list[Sequence[str]] = field(default_factory=list)
     not_run: list[Sequence[str]] = field(default_factory=list)
     sentence: str = ""
+
+
+def _was_too_slow(ran: CellRun) -> bool:
+    """Whether the time of a step was over; its kernel is killed where it does not react."""
+    return ran.status is CellStatus.TIMEOUT or (
+        ran.status is CellStatus.KILLED and ran.cause is StopReason.TIME
+    )
 
 
 def _half(group: Sequence[str]) -> int:

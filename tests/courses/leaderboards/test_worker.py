@@ -168,6 +168,7 @@ class SlowEngine:
 
     each: float
     limit: float
+    status: CellStatus
     now: float = 0.0
 
     def open(self, limits: SandboxLimits, files: Mapping[str, bytes]) -> SlowSandbox:
@@ -190,18 +191,27 @@ class SlowSandbox(FragileSandbox):
     def run(self, steps: Iterable[CellStep]) -> Iterator[CellRun]:
         for step in steps:
             _, _, names = step.source.rstrip(")").partition("score(")
+            if self.gone:
+                yield CellRun(cell_id=step.cell_id, status=CellStatus.NOT_RUN)
+                continue
             needed = self.engine.each * (len(literal_eval(names)) if names else 1)
             self.engine.wait(min(needed, self.cell_seconds))
             if needed > self.cell_seconds:
-                yield CellRun(cell_id=step.cell_id, status=CellStatus.TIMEOUT)
+                self.gone = self.engine.status is CellStatus.KILLED
+                cause = StopReason.TIME
+                yield CellRun(cell_id=step.cell_id, status=self.engine.status, cause=cause)
             else:
                 yield from super().run([step])
 
 
 @pytest.mark.parametrize("part", [64, 32, 16, 8])
-def test_models_that_are_too_slow_in_groups_are_scored_within_one_request(part: int) -> None:
+@pytest.mark.parametrize("status", [CellStatus.TIMEOUT, CellStatus.KILLED])
+def test_models_that_are_too_slow_in_groups_are_scored_within_one_request(
+    part: int, status: CellStatus
+) -> None:
     seconds, names = order().seconds, [f"w-{number}" for number in range(300)]
-    engine = SlowEngine(each=1.01 * seconds / part, limit=request_seconds(seconds, len(names)))
+    limit = request_seconds(seconds, len(names))
+    engine = SlowEngine(each=1.01 * seconds / part, limit=limit, status=status)
     result, _ = run(engine, *names)
     assert [each.public for each in result.scores] == [0.5] * len(names)
     beside = engine.now - engine.each * len(names)
