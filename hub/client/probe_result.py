@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -13,6 +12,9 @@ from pydantic import JsonValue
 from ..errors import InvalidInput
 
 MOST_BYTES: Final = 1 << 20
+_MOST_ENTRIES: Final = 100
+_MOST_CHARACTERS: Final = 2000
+_MOST_SECONDS: Final = 1e8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,21 +37,32 @@ class ProbeResult:
         """Read the file. Raises InvalidInput: it is none, such as one that the notebook wrote."""
         try:
             found = json.loads(content)
-            sentences = [each for each in found["sentences"] if isinstance(each, str)]
+            sentences = [_text(each) for each in found["sentences"] if isinstance(each, str)]
             parameters = found.get("parameters", {})
             usable = {
-                name: value
+                _text(name): _text(value) if isinstance(value, str) else value
                 for name, value in parameters.items()
                 if isinstance(value, bool | int | float | str)
             }
-            seconds = found.get("run_seconds", 0.0)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            seconds = float(found.get("run_seconds", 0.0))
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            OverflowError,
+        ) as error:
             raise InvalidInput(
                 "The advice cannot be read.", accepted="The file advice.json of a probe job."
             ) from error
-        known = isinstance(seconds, int | float) and 0 < seconds < math.inf
         return cls(
-            sentences=tuple(sentences),
-            parameters=usable,
-            run_seconds=float(seconds) if known else 0.0,
+            sentences=tuple(sentences[:_MOST_ENTRIES]),
+            parameters=dict(list(usable.items())[:_MOST_ENTRIES]),
+            run_seconds=seconds if 0 < seconds < _MOST_SECONDS else 0.0,
         )
+
+
+def _text(found: str) -> str:
+    """Return a text that a page can show: without lone surrogates, and not too long."""
+    return found[:_MOST_CHARACTERS].encode("utf-8", "ignore").decode("utf-8")
