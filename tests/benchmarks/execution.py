@@ -101,7 +101,7 @@ def many_models(command: str) -> list[Row]:
         report.note(f"{name}: {found}")
         for peer, times in (("loop", loop_times), ("compiled", compiled_times)):
             rows.append(
-                _faster(f"{name}, beside {_PEERS[peer]}", found, "fused", peer, times, command)
+                _faster(f"{name}, beside {_PEERS[peer]}", found, ("fused", peer), times, command)
             )
     return rows
 
