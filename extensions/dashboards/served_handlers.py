@@ -63,6 +63,14 @@ class ServedHandler(JupyterHandler):
     one host name, pages of other users' servers may send JSON too.
     """
 
+    passed: asyncio.Task[None] | None = None
+
+    def on_connection_close(self) -> None:
+        """Take the call out of the queue: its caller has gone."""
+        super().on_connection_close()
+        if self.passed is not None:
+            self.passed.cancel()
+
     @authenticated
     async def get(self, name: str, part: str) -> None:
         _ = self.xsrf_token  # sets the cookie that the page reads
@@ -96,7 +104,10 @@ class ServedHandler(JupyterHandler):
         prefix = url_path_join(self.base_url, SERVED_PATH, name)
         uri = self.request.uri or ""
         try:
-            await pass_on(self, path, uri.removeprefix(prefix))
+            self.passed = asyncio.create_task(pass_on(self, path, uri.removeprefix(prefix)))
+            await self.passed
+        except asyncio.CancelledError:  # the caller has gone
+            return
         except (HTTPClientError, OSError):  # too late, or the connection was closed
             await self._refuse(
                 HTTPStatus.BAD_GATEWAY,

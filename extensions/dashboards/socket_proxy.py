@@ -6,11 +6,14 @@ import contextlib
 import socket
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
 from tornado.httpclient import HTTPRequest
+from tornado.iostream import IOStream
 from tornado.netutil import Resolver
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
+from tornado.tcpclient import TCPClient
 
 CALL_SECONDS = 120.0
 _LARGEST_ANSWER = 256 << 20
@@ -33,18 +36,33 @@ class _SocketResolver(Resolver):
         return [(socket.AF_UNIX, self._path)]
 
 
+class _ClosingClient(TCPClient):
+    """Closes its connection also while an answer is awaited, so that the program gives up."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(resolver=_SocketResolver(path=path))
+        self._stream: IOStream | None = None
+
+    async def connect(self, *args: Any, **options: Any) -> IOStream:
+        self._stream = await super().connect(*args, **options)
+        return self._stream
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        super().close()
+
+
 async def pass_on(handler: JupyterHandler, path: Path, uri: str) -> None:
-    """Answer a call with what the program on the socket answers.
+    """Answer a call with what the program on the socket answers; cancelled, close the connection.
 
     Args:
         path: of the socket.
         uri: that the program is asked for, with the query.
     """
-    client = SimpleAsyncHTTPClient(
-        force_instance=True,
-        resolver=_SocketResolver(path=path),
-        max_body_size=_LARGEST_ANSWER,
-    )
+    client = SimpleAsyncHTTPClient(force_instance=True, max_body_size=_LARGEST_ANSWER)
+    client.tcp_client.close()
+    client.tcp_client = _ClosingClient(path)
     given = handler.request.headers
     request = HTTPRequest(
         f"http://localhost{uri}",

@@ -168,19 +168,51 @@ def test_overload_is_refused_early_and_the_admitted_call_is_answered(
     with session.serving("--queue", "1"), ThreadPoolExecutor(2) as threads:
         runs = threads.submit(call, browser, "wait", deadline=60)
         eventually((session.home / "begun").exists, "the model executes")
-        waits = threads.submit(call, browser, "ab", deadline=60)
+
+        def answered() -> httpx.Response | None:  # the call below may be the first to wait
+            answer = call(browser, "ab", deadline=60)
+            return answer if answer.status_code == httpx.codes.OK else None
 
         def refused() -> httpx.Response | None:
-            answer = call(browser, "a", deadline=0.2)
-            return answer if answer.status_code == httpx.codes.TOO_MANY_REQUESTS else None
+            answer = call(browser, "a", deadline=1)
+            assert answer.status_code == httpx.codes.TOO_MANY_REQUESTS
+            return answer if "rows wait already" in answer.text else None
 
+        waits = threads.submit(eventually, answered, "the call that waits is answered")
         answer = eventually(refused, "the queue is full")
         assert int(answer.headers["Retry-After"]) >= 1
         assert not runs.done(), "The refusal came before the execution ended."
         (session.home / "gate").touch()
         assert runs.result().json() == {"results": [4]}
-        answered = waits.result()
-        assert answered.status_code in (httpx.codes.OK, httpx.codes.TOO_MANY_REQUESTS)
+        assert waits.result().json() == {"results": [2]}
+
+
+def test_a_call_whose_caller_has_gone_leaves_the_queue(
+    session: Session, browser: httpx.Client
+) -> None:
+    def told() -> str:
+        message: str = call(browser, "a", deadline=1).json()["error"]["message"]
+        return message
+
+    for name in ("begun", "gate"):  # of the test before
+        (session.home / name).unlink(missing_ok=True)
+    with session.serving("--queue", "1"), ThreadPoolExecutor(2) as threads:
+        runs = threads.submit(call, browser, "wait", deadline=60)
+        eventually((session.home / "begun").exists, "the model executes")
+        with httpx.Client(
+            base_url=browser.base_url, headers=browser.headers, cookies=browser.cookies, timeout=5
+        ) as other:
+
+            def waited() -> bool:  # the call below may be the first to wait
+                return call(other, "ab", deadline=90).status_code != httpx.codes.TOO_MANY_REQUESTS
+
+            gone = threads.submit(eventually, waited, "it waits")
+            eventually(lambda: "rows wait already" in told(), "the queue is full")
+            with pytest.raises(httpx.ReadTimeout):
+                gone.result()
+        eventually(lambda: "executing act since" in told() and "rows wait" not in told(), "it left")
+        (session.home / "gate").touch()
+        assert runs.result().json() == {"results": [4]}
 
 
 def test_a_user_finds_again_what_the_session_serves(
