@@ -22,6 +22,7 @@ from pathlib import Path
 
 from ...hub.admission.policy import admit
 from ...hub.admission.request_factory import new_id
+from ...hub.attempts.compile_caches import unlink_new
 from ...hub.errors import CarrelError, InvalidInput, NotFound, OverMaximum
 from ...hub.files.filenames import safe_name
 from ...hub.files.safe_fs import Owner
@@ -357,6 +358,7 @@ class PrefixService:
                     models=self._models(record.lease),
                 )
                 self.store.put(kept)
+                unlink_new(attempt)
                 return kept
             why = f"The log of {prefix.request} says why no cell can be restored."
         self.store.put(replace(prefix, why_not=why))

@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gzip
 import hashlib
 import importlib
 import importlib.machinery
-import io
 import json
 import os
 import platform
+import shutil
 import stat
+import struct
 import sys
 import tarfile
+from collections.abc import Iterator
 from typing import Any
 
 COMPILED = "compiled"
@@ -40,6 +43,8 @@ HEADER_BYTES = 4096
 _COMPILER, _BACKEND = "torch._dynamo", "torch._inductor.compile_fx"
 _FOLDER_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 _REASON = 200
+_PIECE = 1 << 20
+_DRAFT = ".part"
 
 
 class CompileCache:
@@ -135,14 +140,14 @@ class CompileCache:
     def _load(self, name: str, whose: str) -> str:
         """Load a cache; return why it is not used as a sentence, or nothing."""
         try:
-            header, content = read_cache(os.path.join(self.folder, name))
-            origin = f"{whose} {header['request']}"
-            if header["machine"] != machine():
-                return (
-                    f"What {origin} compiled is not used: "
-                    "its Python, its PyTorch or its processor was another one."
-                )
-            names = _unpack(content, self._compiled)
+            with open_cache(os.path.join(self.folder, name)) as (header, content):
+                origin = f"{whose} {header['request']}"
+                if header["machine"] != machine():
+                    return (
+                        f"What {origin} compiled is not used: "
+                        "its Python, its PyTorch or its processor was another one."
+                    )
+                names = unpack(content, self._compiled)
         except FileNotFoundError:
             raise
         except Exception as error:
@@ -170,23 +175,36 @@ class CompileCache:
                 f"more than {self.limit / 2**20:.0f} MiB."
             )
         graphs = len(_graphs(set(chosen)))
-        content = _packed(self._compiled, chosen)
-        if not chosen or len(content) > LIMIT:
-            return {"graphs": 0, "bytes": 0}
-        header = new_header(content, graphs=graphs)
-        self._write(NEW, json.dumps(header).encode() + b"\n" + content)
-        return {"graphs": graphs, "bytes": len(content)}
+        packed = self._draft(f"{NEW}.tar")
+        try:
+            with _created(packed) as file:
+                _pack(self._compiled, chosen, file)
+            with open(packed, "rb") as file:
+                header = new_header(b"", graphs=graphs) | _measured(file)
+                if not chosen or header["bytes"] > LIMIT:
+                    return {"graphs": 0, "bytes": 0}
+                file.seek(0)
+                with _created(self._draft(NEW)) as target:
+                    target.write(json.dumps(header).encode() + b"\n")
+                    shutil.copyfileobj(file, target, _PIECE)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(packed)
+        os.replace(self._draft(NEW), os.path.join(self.folder, NEW))
+        return {"graphs": graphs, "bytes": header["bytes"]}
 
     def _write(self, name: str, content: bytes) -> None:
-        draft = os.path.join(self.folder, f".{name}.{os.getpid()}")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+        with _created(self._draft(name)) as file:
             file.write(content)
-        os.replace(draft, os.path.join(self.folder, name))
+        os.replace(self._draft(name), os.path.join(self.folder, name))
+
+    def _draft(self, name: str) -> str:
+        return os.path.join(self.folder, f".{name}.{os.getpid()}")
 
 
-def read_cache(path: str) -> tuple[dict[str, Any], bytes]:
-    """Return the header and the bytes of a cache.
+@contextlib.contextmanager
+def open_cache(path: str) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yield the header of a cache, and its file at the start of the archive.
 
     Raises:
         OSError: it cannot be read.
@@ -196,11 +214,36 @@ def read_cache(path: str) -> tuple[dict[str, Any], bytes]:
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("it is not a file")
-        return parse_cache(file)
+        header = _read_header(file)
+        start = file.tell()
+        found = _measured(file)
+        if found["bytes"] > LIMIT:
+            raise ValueError(f"it has more than {LIMIT >> 20} MiB")
+        if any(found[name] != header[name] for name in ("sha256", "bytes")):
+            raise ValueError("it is damaged")
+        file.seek(start)
+        yield header, file
+
+
+def read_cache(path: str) -> tuple[dict[str, Any], bytes]:
+    """Return the header and the bytes of a cache. Raises OSError, ValueError."""
+    with open_cache(path) as (header, file):
+        return header, file.read()
 
 
 def parse_cache(file: Any) -> tuple[dict[str, Any], bytes]:
     """Return the header and the bytes of an open cache. Raises OSError, ValueError."""
+    header = _read_header(file)
+    content = file.read(LIMIT + 1)
+    if len(content) > LIMIT:
+        raise ValueError(f"it has more than {LIMIT >> 20} MiB")
+    whole = hashlib.sha256(content).hexdigest() == header["sha256"]
+    if not whole or len(content) != header["bytes"]:
+        raise ValueError("it is damaged")
+    return header, content
+
+
+def _read_header(file: Any) -> dict[str, Any]:
     try:
         found = json.loads(file.readline(HEADER_BYTES))
         header: dict[str, Any] = {
@@ -212,13 +255,23 @@ def parse_cache(file: Any) -> tuple[dict[str, Any], bytes]:
         }
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise ValueError("it is damaged") from None
-    content = file.read(LIMIT + 1)
-    if len(content) > LIMIT:
-        raise ValueError(f"it has more than {LIMIT >> 20} MiB")
-    whole = hashlib.sha256(content).hexdigest() == header["sha256"]
-    if not whole or len(content) != header["bytes"] or header["graphs"] < 0:
+    if header["graphs"] < 0:
         raise ValueError("it is damaged")
-    return header, content
+    return header
+
+
+def _measured(file: Any) -> dict[str, Any]:
+    """Return size and digest of the rest of a file, up to the limit, read in pieces."""
+    digest, size = hashlib.sha256(), 0
+    while size <= LIMIT and (piece := file.read(_PIECE)):
+        digest.update(piece)
+        size += len(piece)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _created(path: str) -> Any:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
 def new_header(content: bytes, *, graphs: int, request: str = "") -> dict[str, Any]:
@@ -267,49 +320,76 @@ def _files(folder: str) -> dict[str, os.stat_result]:
     """Return the finished files of the compiler, by their names below its folder."""
     found: dict[str, os.stat_result] = {}
     for above, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "locks"]
+        folders[:] = [name for name in folders if name not in ("locks", _DRAFT)]
         for name in names:
             path = os.path.join(above, name)
             about = os.lstat(path)
             draft = name.startswith(".") or name.endswith((".lock", ".tmp"))
-            if stat.S_ISREG(about.st_mode) and not draft:
+            if stat.S_ISREG(about.st_mode) and not draft and _is_whole(path):
                 found[os.path.relpath(path, folder)] = about
     return found
 
 
-def _packed(folder: str, names: list[str]) -> bytes:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz", compresslevel=1) as archive:
+def _is_whole(path: str) -> bool:
+    """Whether a library ends where its header says; true for all other files.
+
+    The compiler takes a library that exists as finished.
+    """
+    if not path.endswith(".so"):
+        return True
+    with open(path, "rb") as file:
+        start = file.read(64)
+        size = os.fstat(file.fileno()).st_size
+    if not start:
+        return False
+    if start[:6] != b"\x7fELF\x02\x01":
+        return True
+    if len(start) < 64:  # noqa: PLR2004  # the header of a library of 64 bits
+        return False
+    (offset,) = struct.unpack_from("<Q", start, 40)
+    each, number = struct.unpack_from("<HH", start, 58)
+    return bool(offset + each * number <= size)
+
+
+def _pack(folder: str, names: list[str], target: Any) -> None:
+    with tarfile.open(fileobj=target, mode="w:gz", compresslevel=1) as archive:
         for name in names:
             archive.add(os.path.join(folder, name), name, recursive=False)
-    return content.getvalue()
 
 
-def _unpack(content: bytes, folder: str) -> set[str]:
-    """Add the files of an archive to a folder, all or none; return their names.
+def unpack(content: Any, folder: str) -> set[str]:
+    """Add the files of an open archive to a folder, all or none; return their names.
 
     Raises:
         OSError, EOFError, TarError, ValueError: it is damaged, or the files cannot be written.
     """
-    found: dict[str, tuple[float, bytes]] = {}
+    # Written beside and renamed: the compiler takes a library that exists as finished.
+    draft = os.path.join(folder, _DRAFT)
+    shutil.rmtree(draft, ignore_errors=True)
+    names: set[str] = set()
     left = UNPACKED
-    with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
-        for member in archive:
-            left -= max(member.size, 0)
-            source = archive.extractfile(member) if member.isreg() and left >= 0 else None
-            if source is None or set(member.name.split("/")) & {"", ".", ".."}:
-                raise ValueError("it is damaged")
-            found[member.name] = member.mtime, source.read()
-    for name, (changed, data) in found.items():
-        path = os.path.join(folder, name)
-        if os.path.lexists(path):
-            continue
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "xb") as file:
-            file.write(data)
-        os.chmod(path, 0o700)
-        os.utime(path, (changed, changed))
-    return {*found}
+    try:
+        with tarfile.open(fileobj=gzip.GzipFile(fileobj=content), mode="r|") as archive:
+            for member in archive:
+                left -= max(member.size, 0)
+                source = archive.extractfile(member) if member.isreg() and left >= 0 else None
+                if source is None or set(member.name.split("/")) & {"", ".", ".."}:
+                    raise ValueError("it is damaged")
+                path = os.path.join(draft, member.name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "xb") as file:
+                    shutil.copyfileobj(source, file, _PIECE)
+                os.chmod(path, 0o700)
+                os.utime(path, (member.mtime, member.mtime))
+                names.add(member.name)
+        for name in names:
+            path = os.path.join(folder, name)
+            if not os.path.lexists(path):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.rename(os.path.join(draft, name), path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return names
 
 
 def _graphs(names: set[str]) -> set[str]:

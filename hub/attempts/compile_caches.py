@@ -140,8 +140,13 @@ def allow(folder: Path, owner: Owner | None) -> None:
         give_folder(folder / COMPILED, owner)
 
 
-def keep_cache(attempt: Path, path: Path, *, request: str, program: str) -> None:
-    """Move what an attempt has compiled into a file of the service.
+def keep_cache(
+    attempt: Path, path: Path, *, request: str, program: str, unlink: bool = True
+) -> None:
+    """Copy what an attempt has compiled into a file of the service.
+
+    Args:
+        unlink: whether the file of the attempt is deleted then.
 
     Raises:
         FileNotFoundError: it has compiled nothing new.
@@ -154,8 +159,14 @@ def keep_cache(attempt: Path, path: Path, *, request: str, program: str) -> None
         header |= {"request": request, "program": program[:_PROGRAM]}
         _write(path, json.dumps(header).encode() + b"\n" + content, mode=0o600, owner=None)
     finally:
-        with suppress(OSError), opened_folder(attempt) as above:
-            os.unlink(NEW, dir_fd=above)
+        if unlink:
+            unlink_new(attempt)
+
+
+def unlink_new(attempt: Path) -> None:
+    """Delete what an attempt has left for the service, if it has left anything."""
+    with suppress(OSError), opened_folder(attempt) as above:
+        os.unlink(NEW, dir_fd=above)
 
 
 def copy_cache(path: Path, target: Path, *, mode: int, owner: Owner | None) -> None:

@@ -67,7 +67,7 @@ class NotebookAttempt(NotebookState):
 
     def judge(self, error: BaseException | None) -> AttemptOutcome:
         manager = self.manager
-        if self.memory_used:
+        if self.memory_used and not self.cells_ended:
             place = "" if manager is None else manager.place(manager.current)
             return outcome.out_of_memory(place, self.memory_used, self.order.job.memory_bytes)
         if manager is not None and self.failure is not None:
@@ -75,7 +75,9 @@ class NotebookAttempt(NotebookState):
         if isinstance(error, ExportFailed):
             return self._export_failed()
         # Papermill also raises for errors that a tag of the cell expects.
-        if manager is not None and (error is None or isinstance(error, PapermillExecutionError)):
+        if manager is not None and (
+            self.cells_ended or error is None or isinstance(error, PapermillExecutionError)
+        ):
             return outcome.succeeded(manager.done)
         # A failure after the last cell, such as the return to a deleted home, does not count.
         if manager is not None and manager.numbers and manager.done == len(manager.numbers):

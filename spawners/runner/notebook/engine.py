@@ -247,6 +247,7 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
         finally:
             self._await_snapshot()
         self.nb_man.settle()
+        attempt.cells_ended = True
         if self._uses_compile_cache and not attempt.stopping.is_set():
             run_sync(self.evaluate)("get_ipython().kernel.carrel_compile_cache.finish()")
 

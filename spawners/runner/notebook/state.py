@@ -23,6 +23,7 @@ class NotebookState(Attempt):
     Attributes:
         ready: whether the kernel has answered.
         loop: the event loop that receives the kernel's messages while a cell runs.
+        cells_ended: whether no cell is executed any more: a limit crossed then fails nothing.
         failure: index of the cell that raised an error, and the error.
         used_at_failure: memory of its processes in bytes when that error said that memory ran out;
             0 otherwise.
@@ -39,6 +40,7 @@ class NotebookState(Attempt):
         self.loop: asyncio.AbstractEventLoop | None = None
         self.failure: tuple[int, CellExecutionError] | None = None
         self.used_at_failure = 0
+        self.cells_ended = False
         self.fork_server = self.order.fork_server
 
     def save(self) -> None:

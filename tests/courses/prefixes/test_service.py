@@ -238,6 +238,26 @@ def test_a_changed_notebook_gets_nothing_of_the_course(caching: CourseSite) -> N
     assert not (folder / COURSE).exists()
 
 
+def test_a_prefix_whose_storing_was_interrupted_keeps_its_cache(
+    caching: CourseSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = caching
+    (notebook,) = switch(site, ON).notebooks
+    compute(site, notebook.request, code=compiled(b"of the course"))
+    store = type(site.services.prefixes.store)
+    first = submitted(site, STUDENT1).id
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "put", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            started(site, first)
+    folder = folder_of(site, started(site, submitted(site, STUDENT2).id))
+    assert read_cache(str(folder / COURSE))[1] == b"of the course"
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("code", [b"", b"{}\n", compiled(b"code")[:-1]])
 def test_a_damaged_cache_of_the_computation_is_not_offered(
     caching: CourseSite, code: bytes

@@ -186,3 +186,17 @@ def test_a_job_can_neither_hand_a_foreign_file_to_the_service_nor_fill_it(
                      CELLS[1])  # fmt: skip
     assert "What it compiled is not kept: it has 0 MiB, more than 0 MiB." in large.log
     assert pool.caches.kept("student1") == ()
+
+
+def test_a_limit_crossed_after_the_last_cell_does_not_fail_the_job(pool: Pool) -> None:
+    grows = (
+        "cache = get_ipython().kernel.carrel_compile_cache\n"
+        "def finish():\n"
+        "    global held\n"
+        "    held = b'x' * (2 << 30)\n"
+        "    import signal\n"
+        "    signal.pause()\n"
+        "cache.finish = finish"
+    )
+    ran = pool.run(STUDENT1, grows, memory_bytes=1 << 30)
+    assert "Ran 1 cell without an error." in ran.log
