@@ -44,7 +44,8 @@ def advised_job(web: WebContext, who: Identity, request_id: str) -> JobIn:
         return job
     seconds = job.seconds
     if found.run_seconds:
-        seconds = limit_above(found.run_seconds * _VARIES)
+        # The notebook may have more loops than the one whose progress was measured.
+        seconds = max(seconds, limit_above(found.run_seconds * _VARIES))
     parameters = {**job.parameters, **found.parameters}
     return job.model_copy(update={"parameters": parameters, "seconds": seconds})
 
@@ -63,9 +64,11 @@ def advice_notes(web: WebContext, who: Identity, request_id: str) -> Iterator[st
         values = ", ".join(f"{name} = {_text(value)}" for name, value in found.parameters.items())
         yield f"By the advice of {request_id}: {values}."
     if found.run_seconds:
+        limit = limit_above(found.run_seconds * _VARIES)
         yield (
-            f"The run is predicted to take about {units.about(found.run_seconds)}; the time "
-            "limit is above that."
+            f"The run is predicted to take about {units.about(found.run_seconds)}, by its first "
+            f"progress loop: a time limit of {units.duration(limit)} is above that. The form "
+            "keeps the job's own limit if that is longer."
         )
     yield from (each for each in found.sentences if "changes what is learned" in each)
 

@@ -77,10 +77,20 @@ def test_the_form_has_the_job_that_was_probed_with_the_fastest_settings(world: W
     assert body.parameters == {"lr": 0.5, "n": 64}
 
 
-def test_the_time_limit_is_above_the_predicted_run_time(world: World) -> None:
+def test_the_jobs_own_time_limit_is_kept_if_it_is_longer(world: World) -> None:
     shown = world.browser().get(f"{PREFIX}submit?advice={PROBE}").text
-    assert 'name="time" value="4"' in shown
+    assert 'name="time" value="3"' in shown
+    assert "a time limit of 4 min is above that" in text_of(shown)
     assert re.search(r'id="retries"[^>]*value="2"', shown)
+
+
+def test_a_time_limit_below_the_predicted_run_time_is_raised(world: World) -> None:
+    content = json.dumps(ADVICE | {"run_seconds": 36_000.0}).encode()
+    world.service.written[PROBE, "advice.json"] = content
+    shown = world.browser().get(f"{PREFIX}submit?advice={PROBE}").text
+    value = re.search(r'name="time" value="(\d+)"', shown)
+    assert value is not None
+    assert int(value[1]) > 10
 
 
 @pytest.mark.parametrize(
