@@ -71,12 +71,17 @@ const isError = (value) => value !== null && typeof value === "object" && "error
 const shown = (value) => isError(value) ? "Error: " + value.error
   : typeof value === "string" ? value : JSON.stringify(value);
 const isNumber = (text) => text.trim() !== "" && Number.isFinite(Number(text));
+// Results that are texts are compared as texts; above 2^53 a number has lost its last digits.
 const same = (value, expected) => {
-  if (isError(value)) return false;
-  const text = shown(value);
-  return text === expected
-    || (isNumber(text) && isNumber(expected) && Number(text) === Number(expected));
+  if (typeof value === "boolean") return String(value) === expected.toLowerCase();
+  if (typeof value !== "number") return shown(value) === expected;
+  return isNumber(expected) && Number.isSafeInteger(Math.trunc(value))
+    ? Number(expected) === value && Number.isSafeInteger(Math.trunc(Number(expected)))
+    : shown(value) === expected;
 };
+// Values of a regressor are never those expected, to the last digit.
+const isMeasured = (values) => values.some((each) => typeof each === "number"
+  && !Number.isInteger(each));
 
 function rowsOf(form, text) {
   if (form === "json") {
@@ -150,6 +155,10 @@ function draw() {
     cell(line, "td", "");
     cell(line, "td", "");
     for (const name of names) {
+      if (isMeasured(found.map((each) => each[name]))) {
+        cell(line, "td", "no classes");
+        continue;
+      }
       const right = found.filter((each, at) => same(each[name], expected[at])).length;
       cell(line, "td", (100 * right / found.length).toFixed(1) + " %");
     }
@@ -176,8 +185,12 @@ function draw() {
     + latest.note;
 }
 
-// A cell that a spreadsheet would take for a formula begins with an apostrophe.
-const field = (text) => '"' + (/^[=+\\-@\\t\\r]/.test(text) && !isNumber(text) ? "'" + text : text)
+// A cell that a spreadsheet would take for a formula begins with an apostrophe; some split lines at
+// semicolons, whatever the quotes.
+const isFormula = (text) => !isNumber(text)
+  && text.split(/[;\\n]/).some((each) => /^\\s*"?[=+\\-@\\t\\r]/.test(each));
+const field = (text) => '"' + (isFormula(text)
+  ? text.split(/([;\\n])/).map((each) => isFormula(each) ? "'" + each : each).join("") : text)
   .replaceAll('"', '""') + '"';
 
 function csv() {
@@ -199,7 +212,7 @@ get("file").addEventListener("change", async (event) => {
 get("only").addEventListener("change", draw);
 get("save").addEventListener("click", () => {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
+  link.href = URL.createObjectURL(new Blob(["\\ufeff" + csv()], { type: "text/csv" }));
   link.download = "comparison.csv";
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def verdicts(rows: list[str]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def served(every: Callable[[list[str]], list[dict[str, Any]]] = verdicts) -> Iterator[str]:
     """Serve three submissions on the loopback; return the address."""
     sockets = bind_sockets(0, "127.0.0.1")
     ended = asyncio.Event()
@@ -52,7 +52,7 @@ def served() -> Iterator[str]:
 
     async def serve() -> None:
         loops.append(asyncio.get_running_loop())
-        models = {**dict.fromkeys(("ada", "ben", "cy"), list), "all": AllResults(verdicts)}
+        models = {**dict.fromkeys(("ada", "ben", "cy"), list), "all": AllResults(every)}
         queue = RequestQueue(models, queued_rows=2)
         server = HTTPServer(application("ps4", queue, 10.0))
         server.add_sockets(sockets)
@@ -124,7 +124,7 @@ def test_disagreements_errors_and_accuracy_are_in_one_table(page: Page, tmp_path
         page.get_by_role("button", name="Save as CSV").click()
     path = tmp_path / "comparison.csv"
     download.value.save_as(path)
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         saved = list(csv.reader(file))
     assert saved == [
         ["row", "agreement", "expected", "ada", "ben", "cy"],
@@ -135,12 +135,38 @@ def test_disagreements_errors_and_accuracy_are_in_one_table(page: Page, tmp_path
 
 
 def test_a_cell_of_the_csv_file_is_no_formula(page: Page, tmp_path: Path) -> None:
-    compare(page, "=1+1")
+    compare(page, "=1+1\ngood;=1+1\n-1.5")
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as CSV").click()
     path = tmp_path / "comparison.csv"
     download.value.save_as(path)
-    assert '"\'=1+1"' in path.read_text()
+    text = path.read_bytes().decode()
+    assert text.startswith("\ufeff"), "Spreadsheets then read it as UTF-8."
+    assert '"\'=1+1"' in text
+    assert '"good;\'=1+1"' in text
+    assert '"-1.5"' in text
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "accuracy"),
+    [
+        ([True, False], "True\nfalse", "100.0 %"),
+        ([True, False], "1\n0", "0.0 %"),
+        (["01", "1"], "1\n1", "50.0 %"),
+        ([1, 2], "1.0\n3", "50.0 %"),
+        ([1.5, 2.25], "1.5\n2.25", "no classes"),
+        ([2**53, 7], f"{2**53 + 1}\n7", "50.0 %"),
+    ],
+)
+def test_results_are_compared_as_what_they_are(
+    browser: Browser, values: list[Any], expected: str, accuracy: str
+) -> None:
+    with served(lambda rows: [{"ada": values[int(row)]} for row in rows]) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/compare")
+        compare(page, "0\n1", expected)
+        expect(page.get_by_role("row", name="Accuracy").locator("td").last).to_have_text(accuracy)
+        page.close()
 
 
 @pytest.mark.parametrize(
