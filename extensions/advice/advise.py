@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import inspect
 import math
+import operator
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,6 +123,7 @@ def advise(  # one argument for each dimension, all but two optional
         InvalidInput: an argument is invalid; or the step has failed, or has not ended, with the
             present batch.
     """
+    batch, largest = _whole_number("batch", batch), _whole_number("largest batch", largest)
     _check(
         batch,
         largest,
@@ -186,8 +188,18 @@ def _choices(
     return found
 
 
+def _whole_number(name: str, value: int) -> int:
+    """Return a whole number, of NumPy too. Raises InvalidInput for anything else."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise InvalidInput(
+            f"The {name} {value} is not possible.", accepted="A whole number from 1."
+        ) from error
+
+
 def _check(batch: int, largest: int, numbers: Mapping[str, float]) -> None:
-    if not isinstance(batch, int) or not 1 <= batch <= largest:
+    if not 1 <= batch <= largest:
         raise InvalidInput(
             f"The batch {batch} is not possible.", accepted=f"A whole number from 1 to {largest}."
         )

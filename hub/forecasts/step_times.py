@@ -22,7 +22,8 @@ def remaining_of_steps(step: StepOut | None, elapsed: float) -> RemainingTime | 
     Args:
         elapsed: seconds in which the steps were done.
     """
-    if step is None or not step.of or not 0 < step.done <= step.of:
+    # What follows a loop that is done is not known.
+    if step is None or not step.of or not 0 < step.done < step.of:
         return None
     share = step.done / step.of
     if share < _LEAST_SHARE or not elapsed >= _LEAST_SECONDS:

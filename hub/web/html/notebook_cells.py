@@ -40,12 +40,14 @@ class CodeCell:
     """A code cell.
 
     Attributes:
-        html: its source; empty if the notebook hides it, as JupyterLab does.
+        html: its source.
         before: the Markdown between the code cell before it and this one.
+        hidden: whether the notebook hides the source, which opens with a click, as in JupyterLab.
     """
 
     html: Markup
     before: Markup = NO_HTML
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +115,16 @@ class _Reader:
         before = list[Markup]()
         note = ""
         for index, cell in enumerate(cells):
-            source = "" if _is_hidden(cell) else joined(cell.get("source"))
+            source = joined(cell.get("source"))
             self._shown += len(source)
             if self._shown > _MOST_SHOWN:
                 note = "The sources of later cells are in the notebook."
                 break
             if index in numbers:
                 code[numbers[index]] = CodeCell(
-                    html=self._code(source), before=Markup("").join(before)
+                    html=self._code(source),
+                    before=Markup("").join(before),
+                    hidden=_is_hidden(cell),
                 )
                 before = []
             elif cell.get("cell_type") == "markdown":

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import carrel
@@ -70,6 +71,7 @@ def test_values_for_a_parameter_that_the_step_lacks_are_refused() -> None:
     [
         ({"batch": 0}, "The batch 0 is not possible"),
         ({"batch": 64, "largest": 32}, "The batch 64 is not possible"),
+        ({"largest": math.inf}, "The largest batch inf is not possible"),
         ({"samples": -1}, "The number of samples -1 is not possible"),
         ({"samples": math.nan}, "The number of samples nan is not possible"),
         ({"deadline": math.inf}, "The deadline inf is not possible"),
@@ -134,7 +136,9 @@ def test_a_loss_that_is_no_number_is_said() -> None:
 
 
 def test_one_sample_is_advised_on() -> None:
-    found = carrel.advise(quick, batch, batch=1, largest=1, threads=[1], budget=30)
+    found = carrel.advise(
+        quick, batch, batch=np.int64(1), largest=np.int64(1), threads=[1], budget=30
+    )
     assert found.found.fastest.setting.batch == 1
     assert "Nothing that was measured is clearly faster." in found.found.sentences
     assert found.memory_for(2) is None

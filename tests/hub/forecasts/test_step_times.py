@@ -27,6 +27,7 @@ def test_the_steps_that_are_left_take_as_long_as_those_that_are_done() -> None:
         (StepOut(done=0, of=10), 60.0),
         (StepOut(done=3), 60.0),
         (StepOut(done=3, of=0), 60.0),
+        (StepOut(done=3, of=3), 60.0),
         (StepOut(done=4, of=3), 60.0),
         (StepOut(done=-1, of=3), 60.0),
         (StepOut(done=1, of=10_000), 60.0),

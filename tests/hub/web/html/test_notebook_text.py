@@ -165,10 +165,11 @@ def test_code_is_highlighted_and_follows_its_markdown() -> None:
 
 
 @pytest.mark.parametrize("hidden", [True, False, "yes", None])
-def test_a_source_that_the_notebook_hides_is_not_shown(hidden: object) -> None:
+def test_a_source_that_the_notebook_hides_is_marked(hidden: object) -> None:
     cell = code("x = 1") | {"metadata": {"jupyter": {"source_hidden": hidden}}}
     found = notebook_cells(notebook(markdown("Data"), cell))
-    assert bool(found.code[1].html) is (hidden is not True)
+    assert found.code[1].html
+    assert found.code[1].hidden is (hidden is True)
     assert found.code[1].before == "<p>Data</p>\n"
 
 
