@@ -29,6 +29,7 @@ _LEAST_HEAP: Final = 512 * _MIB
 _MOST_HEAP: Final = 16 << 30
 _HEAP_PART: Final = 0.4
 """The part of the memory that is for objects of Java: Python's processes need the rest."""
+_TASKS_OF_CORE: Final = 4
 _HOST: Final = "127.0.0.1"
 _PACKAGES: Final = ("pyspark", "pyarrow", "pandas")
 _FIXED: Final = (
@@ -179,16 +180,21 @@ def _running_session(wanted: Mapping[str, str], heap: int) -> Any:
 
 
 def _start(wanted: Mapping[str, str], heap: int, cores: int) -> Any:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 # not needed for the client
+    from pyspark import SparkContext  # noqa: PLC0415 # not needed for the client
+    from pyspark.sql import SparkSession  # noqa: PLC0415 # the same
 
     scratch = _running.scratch or scratch_folder.make()
     builder = SparkSession.builder
     for option, value in {**_options(heap, cores, scratch), **wanted}.items():
         builder = builder.config(option, value)
-    with _start_variables(scratch):
-        session = builder.getOrCreate()
+    _running.scratch = scratch
+    try:
+        with _start_variables(scratch):
+            session = builder.getOrCreate()
+    finally:
+        # A Java process that was started stays, also if Spark refuses an option.
+        _running.heap = 0 if SparkContext._gateway is None else heap
     _running.session, _running.options = session, dict(wanted)
-    _running.heap, _running.scratch = heap, scratch
     return session
 
 
@@ -208,6 +214,11 @@ def _options(heap: int, cores: int, scratch: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.shuffle.partitions": str(cores),
+        # Folders of small files, such as pictures: a few tasks a core, instead of one for each file
+        # that is listed, and one for each 32 that are read.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
+        "spark.sql.files.openCostInBytes": "65536",
+        "spark.sql.files.minPartitionNum": str(_TASKS_OF_CORE * cores),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
         "spark.python.daemon.module": "carrel.extensions.spark.worker_daemon",

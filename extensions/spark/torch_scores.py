@@ -27,7 +27,7 @@ def spark_scores(
     The model is sent once and loaded once by each of Spark's Python processes, which compute with
     one thread each, in ``eval`` mode, without gradients and on the CPU.
 
-    >>> photos = spark.read.format("binaryFile").load("photos/*.jpg")
+    >>> photos = spark.read.format("binaryFile").option("pathGlobFilter", "*.jpg").load("photos")
     >>> scored = carrel.spark_scores(photos, model, "content", size=(64, 64), keep=["path"])
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import pickle
 from collections import OrderedDict
@@ -30,9 +31,13 @@ class BroadcastModel:
     def load(self) -> Any:
         """Return the model, in a Python process of Spark."""
         if self.digest not in _loaded:
+            gc.unfreeze()
             _loaded[self.digest] = pickle.loads(self.pickled.value)  # noqa: S301 # of this session
             while len(_loaded) > _MOST_LOADED:
                 _loaded.popitem(last=False)
+            # Spark collects garbage after each task, which takes 0.1 s with PyTorch and pandas.
+            gc.collect()
+            gc.freeze()
         _loaded.move_to_end(self.digest)
         return _loaded[self.digest]
 

@@ -66,7 +66,8 @@ def by_a_loop(torch: Any, model: Any, paths: Sequence[Path]) -> Any:
 
 
 def by_spark(session: Any, model: Any, folder: Path) -> Any:
-    photos = session.read.format("binaryFile").load(f"{folder}/*.jpg").select("path", "content")
+    files = session.read.format("binaryFile").option("pathGlobFilter", "*.jpg")
+    photos = files.load(str(folder)).select("path", "content")
     scored = carrel.spark_scores(photos, model, "content", size=SIZE, batch=BATCH)
     found = scored.toPandas().sort_values("path")
     return np.stack(found["scores"])

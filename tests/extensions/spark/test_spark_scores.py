@@ -136,7 +136,7 @@ def test_each_process_loads_the_model_once(session: Any, torch: Any, tmp_path: P
     for _ in range(2):
         assert collected(scored)[:, 0].tolist() == [2.0 * key for key in range(64)]
     loads = log.read_text().split()
-    assert len(loads) == len(set(loads))
+    assert len(loads) == len(set(loads)) <= session.sparkContext.defaultParallelism
 
 
 def test_kept_columns_may_include_the_inputs(session: Any, torch: Any) -> None:
