@@ -253,12 +253,7 @@ class LeaderboardService:
             InvalidInput, TooLarge: the content is no base64, or has too many bytes.
             OverMaximum: the pool or the course never has the devices or the time.
         """
-        membership = self.access.membership(who, course)
-        if membership.role is not CourseRole.STUDENT:
-            raise Forbidden(
-                f"You are a {membership.role} of {course}.", accepted="Its students submit."
-            )
-        check_not_archived(membership.course)
+        membership = self.access.submitter(who, course)
         assignment = self.access.assignment(membership, name)
         board = self._store.rule(course, name)
         if board is None or not board.per_day:

@@ -71,6 +71,22 @@ class CourseAccess:
             )
         return found
 
+    def submitter(self, who: Identity, course: str) -> CourseMembership:
+        """The membership of a student who submits.
+
+        Raises:
+            NotFound: there is no such course, or they have no role in it.
+            Forbidden: they are no student of it.
+            Conflict: the course is archived.
+        """
+        membership = self.membership(who, course)
+        if membership.role is not CourseRole.STUDENT:
+            raise Forbidden(
+                f"You are a {membership.role} of {course}.", accepted="Its students submit."
+            )
+        check_not_archived(membership.course)
+        return membership
+
     def memberships(self, who: Identity) -> list[CourseMembership]:
         """The user's memberships in all courses, by name."""
         listed, taught = self._roles_of(who)

@@ -43,12 +43,7 @@ class SubmissionService:
         context, store = self.access.context, self.access.store
         at = context.clock()
         with context.store.together():
-            membership = self.access.membership(who, course)
-            if membership.role is not CourseRole.STUDENT:
-                raise Forbidden(
-                    f"You are a {membership.role} of {course}.", accepted="Its students submit."
-                )
-            check_not_archived(membership.course)
+            membership = self.access.submitter(who, course)
             assignment = self.access.assignment(membership, name)
         bundle = bundle_of_body(body)
         if bundle is None:
