@@ -39,7 +39,7 @@ from ..common.operator_options import state_option
 @click.option(
     "--engine",
     type=click.Choice([each.value for each in EngineKind]),
-    help="Backend for sessions and jobs: processes of this account, or containers.  "
+    help="Backend for sessions and jobs: processes of this account, containers, or jobs of Slurm.  "
     "[first start: local]",
 )
 @click.option(
