@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from ..interfaces.store import Store
 from ..records.events import EventRecord
-from ..records.json_value import Json
 from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..schemas import ProgressOut, StepOut
 from .cell_progress import CellProgress, cells_after
+from .step_progress import StepProgress, finite_number, steps_after
 
 MAX_REQUESTS = 2000
 """Number of requests that are kept beside those that run."""
@@ -41,10 +40,14 @@ class _Known:
     last: int = 0
     progress: ProgressOut | None = None
     cells: CellProgress | None = None
+    steps: StepProgress | None = None
 
     def after(self, event: EventRecord) -> _Known:
         return _Known(
-            event.id, progress_after(self.progress, event), cells_after(self.cells, event)
+            event.id,
+            progress_after(self.progress, event),
+            cells_after(self.cells, event),
+            steps_after(self.steps, event),
         )
 
 
@@ -80,6 +83,13 @@ class ProgressCache:
     def cells_of(self, record: RequestRecord) -> CellProgress | None:
         """Return the cells of the newest attempt of a notebook job; None for anything else."""
         return self._of(record).cells
+
+    def steps_of(self, record: RequestRecord) -> StepProgress | None:
+        """Return the longest loop with progress of the newest attempt; None without one."""
+        found = self._of(record).steps
+        if found is None or record.lease is None or found.epoch != record.lease.epoch:
+            return None
+        return found.longest_loop
 
     def _of(self, record: RequestRecord) -> _Known:
         if record.kind is Kind.SESSION or record.lease is None:
@@ -132,23 +142,12 @@ def progress_after(before: ProgressOut | None, event: EventRecord) -> ProgressOu
 
 
 def _step(event: EventRecord) -> StepOut | None:
-    done = _number(event.data.get("done"))
+    done = finite_number(event.data.get("done"))
     if done is None:
         return None
     text = event.data.get("text")
     return StepOut(
         done=done,
-        of=_number(event.data.get("of")),
+        of=finite_number(event.data.get("of")),
         text=text[:_LONGEST_TEXT] if isinstance(text, str) else "",
     )
-
-
-def _number(value: Json) -> float | None:
-    """Return a finite number; None for anything else, because jobs control the value."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None

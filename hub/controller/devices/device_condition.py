@@ -20,10 +20,8 @@ from ...insight.health.accusation import (
     accused_devices,
     names_device,
 )
-from ...insight.health.contention import contention
 from ...insight.health.device_monitor import DeviceMonitor
 from ...insight.health.findings import Consequence, DeviceFinding, FindingKind
-from ...insight.health.run_pace import RunPace
 from ...messages.units import complete_sentence, device_name
 from ...records.audit import SERVICE, AuditAction, AuditEntry
 from ...records.leases import LeaseRecord
@@ -32,6 +30,7 @@ from ...runtime.context import Context
 from ...scheduling.model.snapshot import Device, Mark, MarkKind
 from ...scheduling.model.states import State
 from ...transitions import lifecycle
+from .run_evidence import RunEvidence
 
 if TYPE_CHECKING:
     from ..utilization import UtilizationSampler
@@ -94,10 +93,12 @@ class DeviceCondition:
     node: str = ""
     _monitor: DeviceMonitor = field(default_factory=DeviceMonitor)
     _ends: AttemptEnds = field(default_factory=AttemptEnds)
-    _pace: RunPace = field(default_factory=RunPace)
-    _slow_at: dict[str, float] = field(default_factory=dict)
+    _runs: RunEvidence = field(init=False)
     _unhandled: dict[tuple[str, FindingKind], DeviceFinding] = field(default_factory=dict)
     _quarantined: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._runs = RunEvidence(self.context, self.utilization)
 
     def observe(self, reported: Sequence[Device], now: float) -> None:
         """Judge the readings of an inventory, and the attempts that have ended.
@@ -127,9 +128,7 @@ class DeviceCondition:
         quarantined = frozenset(m.target for m in marks if m.kind is MarkKind.QUARANTINE)
         for device in self._quarantined - quarantined:
             self._ends.forget(device)
-            self._pace.forget(device)
-            self._slow_at.pop(device, None)
-            self.context.device_evidence.publish(device, "")
+            self._runs.forget(device)
         self._quarantined = quarantined
 
     def _handle(self, finding: DeviceFinding, device: Device | None, now: float) -> None:
@@ -140,7 +139,7 @@ class DeviceCondition:
 
     def doubted_at(self, device: str) -> float:
         """Return when an attempt last failed or was slow on it as on a broken device; 0: never."""
-        return max(self._ends.failed_at(device), self._slow_at.get(device, 0.0))
+        return max(self._ends.failed_at(device), self._runs.slow_at(device))
 
     # -- attempts -------------------------------------------------------------------------
 
@@ -179,8 +178,8 @@ class DeviceCondition:
                 node=lease.node,
             )
         )
-        if code is CauseCode.SUCCEEDED and len(lease.devices) == 1:
-            self._note_pace(lease, request, now)
+        if code in (CauseCode.SUCCEEDED, CauseCode.TIME_LIMIT):
+            self._runs.add(lease, request, now, complete=code is CauseCode.SUCCEEDED)
         if suspicious and cause is not None and request.state is State.STOPPING:
             self._tell_owner(request, now)
 
@@ -188,27 +187,6 @@ class DeviceCondition:
         """Whether the node was restarted during the attempt, or may have been meanwhile."""
         restarted = lease.node == self.node and lease.granted_at < self.booted_at <= now
         return restarted or not 0 <= now - seen <= _UNSEEN_SECONDS
-
-    def _note_pace(self, lease: LeaseRecord, request: RequestRecord, now: float) -> None:
-        """Compare how long a run took with its cells before, or with its prediction."""
-        device = lease.devices[0]
-        pace = self.context.run_times.cell_pace(request, now)
-        if pace is None:
-            forecast = self.context.run_times.forecast(request, now)
-            if forecast is None or lease.epoch > 1:
-                return  # a later attempt need not take a whole run time
-            pace = now - lease.granted_at, forecast.seconds
-        if self._pace.add(device, request.owner, *pace, self._contention(lease, now)):
-            log.info("%s is doubted: runs of several users are slow on it", device)
-            self._slow_at[device] = now
-        self.context.device_evidence.publish(device, self._pace.evidence(device))
-
-    def _contention(self, lease: LeaseRecord, now: float) -> str:
-        """Return what a run waited for beside its device, and the busiest other work there."""
-        series = self.utilization.series_of(lease.id)
-        found = contention(series, self.utilization.pressure(lease.node, now))
-        other = self.utilization.busiest_other(lease) if found else ""
-        return f"{found}, beside {other}" if other else found
 
     def _was_lost(self, lease: LeaseRecord, request: RequestRecord) -> bool:
         """Whether the processes of an attempt disappeared, and its job is queued again."""

@@ -12,8 +12,11 @@ from carrel.hub.interfaces.devices import DeviceSignals
 from carrel.hub.interfaces.run_times import NoRunTimes
 from carrel.hub.inventory.pool import PoolQueries
 from carrel.hub.records.audit import SERVICE, AuditEntry, ChangeFilter
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import Cause, CauseCode, RequestRecord
 from carrel.hub.records.utilization import ProcessReading
+from carrel.hub.requests.attempt_reports import AttemptReports
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Mark, MarkKind
@@ -162,13 +165,29 @@ class SlowCells(NoRunTimes):
         return (20.0 if ended.lease.devices == ("SIM-0",) else 10.0), 10.0
 
 
-def ended(world: World, condition: DeviceCondition, made: RequestOut, device: str) -> None:
-    """Record that a job has succeeded on a device."""
+def ended(
+    world: World,
+    condition: DeviceCondition,
+    made: RequestOut,
+    device: str,
+    code: CauseCode = CauseCode.SUCCEEDED,
+) -> None:
+    """Record that a job has ended on a device."""
     request = world.context.store.request(made.id)
     assert request.lease is not None
     lease = replace(request.lease, devices=(device,))
-    done = replace(request, lease=lease, cause=Cause(code=CauseCode.SUCCEEDED, message=""))
+    done = replace(request, lease=lease, cause=Cause(code=code, message=""))
     condition.record_end(lease, done, world.clock.now, seen=world.clock.now)
+
+
+def wait_for_a_core(world: World, sampler: UtilizationSampler, made: RequestOut) -> None:
+    """Let the threads of a job wait for a core for 80 % of their time."""
+    used = ProcessReading(cpu_seconds=0.0, memory_bytes=1, waiting_seconds=0.0)
+    for seconds in (0.0, 5.0):
+        waited = replace(used, cpu_seconds=seconds / 5, waiting_seconds=4 * seconds / 5)
+        world.backend.readings[world.lease(made)] = waited
+        sampler.reconcile()
+        world.clock.pass_(5.0)
 
 
 def test_slow_cells_are_evidence_about_a_device_unless_its_node_was_busy(world: World) -> None:
@@ -179,12 +198,7 @@ def test_slow_cells_are_evidence_about_a_device_unless_its_node_was_busy(world: 
     for _ in range(6):
         ended(world, condition, made, "SIM-1")
     ended(world, condition, made, "SIM-0")
-    used = ProcessReading(cpu_seconds=0.0, memory_bytes=1, waiting_seconds=0.0)
-    for seconds in (0.0, 5.0):
-        waited = replace(used, cpu_seconds=seconds / 5, waiting_seconds=4 * seconds / 5)
-        world.backend.readings[world.lease(made)] = waited
-        sampler.reconcile()
-        world.clock.pass_(5.0)
+    wait_for_a_core(world, sampler, made)
     ended(world, condition, made, "SIM-0")
     tiles = PoolQueries.of(world.context).pool(ADMIN).devices
     assert [tile.evidence for tile in tiles] == [
@@ -211,6 +225,70 @@ def test_what_was_told_about_a_device_ends_with_its_quarantine(world: World) -> 
     world.context.store.remove_mark("SIM-0", MarkKind.QUARANTINE)
     condition.observe((), world.clock.now)
     assert not world.context.device_evidence.of("SIM-0")
+
+
+def train(
+    world: World,
+    condition: DeviceCondition,
+    owner: Identity,
+    device: str,
+    slower: float = 1.0,
+    *,
+    code: CauseCode = CauseCode.SUCCEEDED,
+    busy: bool = False,
+) -> None:
+    """Run a job of 40 steps on a device, the second half of which took so many times as long."""
+    parameters = {"lr": world.clock.now}  # no two jobs are alike
+    made = JobService(world.context).submit(owner, job(devices=1, parameters=parameters))
+    world.settle()
+    world.claim(made)
+    for number in range(41):
+        world.clock.pass_(0.0 if number == 0 else 5.0 * (slower if number > 20 else 1.0))
+        data = {"number": 1, "done": float(number), "of": 40.0}
+        event = NewEvent(seq=number + 10, at=world.clock.now, kind="progress", data=data)
+        AttemptReports(world.context).store_events(world.lease(made), [event])
+    if busy:
+        wait_for_a_core(world, condition.utilization, made)
+    ended(world, condition, made, device, code)
+    RequestTermination(world.context).cancel(owner, made.id)
+    world.backend.end(world.lease(made))
+    world.settle(3)
+
+
+def test_steps_that_become_slower_in_the_middle_doubt_their_device(world: World) -> None:
+    condition = DeviceCondition(world.context, UtilizationSampler(world.context))
+    for _ in range(3):
+        for owner in (STUDENT1, STUDENT2):
+            train(world, condition, owner, "SIM-1")
+    for owner in (STUDENT1, STUDENT2, STUDENT1):
+        train(world, condition, owner, "SIM-0", slower=1.5)
+    assert world.context.device_evidence.of("SIM-0") == (
+        "Of the last 3 runs on it, 3 became slower in the middle, unlike on other devices: "
+        "1.5 times, at the median."
+    )
+    assert condition.doubted_at("SIM-0") == 0.0, "three runs are too few"
+    train(world, condition, STUDENT2, "SIM-0", slower=1.5)
+    assert condition.doubted_at("SIM-0") == world.clock.now
+    assert condition.doubted_at("SIM-1") == 0.0
+    assert not world.context.device_evidence.of("SIM-1")
+
+
+def test_slow_steps_count_at_the_time_limit_and_not_on_a_busy_node_or_after_an_error(
+    world: World,
+) -> None:
+    condition = DeviceCondition(world.context, UtilizationSampler(world.context))
+    for number in range(6):
+        train(world, condition, (STUDENT1, STUDENT2)[number % 2], "SIM-1")
+    for number in range(5):
+        owner = (STUDENT1, STUDENT2)[number % 2]
+        train(world, condition, owner, "SIM-0", slower=1.5, code=CauseCode.CELL_ERROR)
+        train(world, condition, owner, "SIM-0", slower=1.5, busy=True)
+    assert condition.doubted_at("SIM-0") == 0.0
+    assert world.context.device_evidence.of("SIM-0").startswith("5 slowing runs on it waited for")
+    for number in range(4):
+        owner = (STUDENT1, STUDENT2)[number % 2]
+        train(world, condition, owner, "SIM-0", slower=1.5, code=CauseCode.TIME_LIMIT)
+    assert condition.doubted_at("SIM-0") == world.clock.now
 
 
 def fail(world: World, made: RequestOut, message: str) -> None:

@@ -53,3 +53,15 @@ def test_slow_runs_that_waited_on_their_node_are_told_of_and_doubt_no_device() -
         "Of the last 12 runs on it, 4 took longer than on other devices: 1.5 times, at the median."
     )
     assert not pace.evidence("B")
+
+
+def test_a_user_whose_runs_are_slow_on_three_devices_doubts_none() -> None:
+    pace = RunPace()
+    doubted(pace, "D", 1.0, 10)
+    for device in "ABC":
+        assert not pace.add(device, "ann", 150.0, 100.0)
+    assert not any(pace.evidence(device) for device in "ABC")
+    assert not any(pace.add("A", name, 150.0, 100.0) for name in ("ann", "bob", "bob", "bob"))
+    assert pace.add("A", "cid", 150.0, 100.0), "two others doubt it"
+    pace.add("D", "ann", 100.0, 100.0)
+    assert pace.evidence("B"), "the code of a user is good again after a run in time"
