@@ -13,6 +13,11 @@ from ..advice.memory_meter import process_limit
 from ..advice.thread_count import processors
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
+_MIB: Final = 1 << 20
+PYTHON_PROCESS: Final = 400 * _MIB
+"""A Python process of Spark with PyTorch, pandas, a small model and a batch of pictures."""
+_RESERVE: Final = 512 * _MIB
+"""The notebook's own process, and what the Java process uses beside its objects."""
 
 
 def cores(environment: Mapping[str, str] = os.environ, *, groups: Path = _CGROUPS) -> int:
@@ -32,6 +37,18 @@ def memory_bytes(environment: Mapping[str, str] = os.environ) -> int:
     limit = environment.get("CARREL_MEMORY_BYTES", "")
     known = [process_limit(), int(limit) if limit.isdecimal() else 0]
     return min((each for each in known if each), default=0)
+
+
+def cores_within_memory(present: int, limit: int, heap: int) -> int:
+    """Return how many of the cores can have a Python process of Spark, one at least.
+
+    Args:
+        limit: bytes that all processes may use; 0 if unknown.
+        heap: bytes for objects of the Java process.
+    """
+    if not limit:
+        return present
+    return max(1, min(present, (limit - heap - _RESERVE) // PYTHON_PROCESS))
 
 
 def _quotas(root: Path) -> Iterator[int]:

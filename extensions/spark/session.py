@@ -1,14 +1,17 @@
 """``carrel.spark()``: a Spark session on this machine, with the cores and memory of the lease.
 
 Driver and executor are one Java process; Python functions run in as many Python processes as there
-are cores. All listen on the loopback interface only, with a secret, and there is no page of Spark.
+are cores, or in fewer where the memory has no room for more. All listen on the loopback interface
+only, with a secret, and there is no page of Spark.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import sysconfig
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +28,7 @@ from .worker_daemon import FOLDERS_VARIABLE
 LEAST_MEMORY: Final = 3 << 29
 """1.5 GiB: the Java process takes about half of it, the Python processes the rest."""
 _MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
 _LEAST_HEAP: Final = 512 * _MIB
 _MOST_HEAP: Final = 16 << 30
 _HEAP_PART: Final = 0.4
@@ -51,11 +55,13 @@ class _RunningSpark:
     Attributes:
         options: of the last session.
         heap: bytes of the Java process; 0 before the first session.
+        memory: bytes of the session or job before the Java process took its part; 0 if unknown.
     """
 
     session: Any = None
     options: Mapping[str, str] = field(default_factory=dict)
     heap: int = 0
+    memory: int = 0
     scratch: Path | None = None
 
 
@@ -75,7 +81,8 @@ def spark(
     >>> frame = spark.createDataFrame(pandas_frame)
 
     Args:
-        cores: at most those of the session or job, which is the default.
+        cores: at most those of the session or job. By default all, or fewer where the memory does
+            not have room for a Python process on each; a warning says so.
         memory: of the Java process (``"4GiB"``, or bytes); by default two fifths of the memory of
             the session or job, at most 16 GiB. Python's processes use the rest.
         options: further options of Spark, by name.
@@ -93,12 +100,16 @@ def spark(
             f"carrel.spark() sets {', '.join(fixed)} itself.",
             accepted="Use its arguments cores and memory, and other options of Spark.",
         )
-    used, heap = _cores(cores), _heap(memory)
+    limit = _running.memory or lease_limits.memory_bytes()
+    heap = _heap(memory, limit)
+    used = _cores(cores, limit, _running.heap or heap)
     wanted = {"spark.app.name": name, "spark.master": f"local[{used}]", **asked}
     if found := _running_session(wanted, heap if memory is not None else 0):
         return found
     java.check()
-    return _start(wanted, _running.heap or heap, used)
+    if cores is None and used < (present := lease_limits.cores()):
+        warnings.warn(_fewer_cores(used, present, limit), stacklevel=2)
+    return _start(wanted, _running.heap or heap, used, limit)
 
 
 def _check_packages() -> None:
@@ -111,10 +122,10 @@ def _check_packages() -> None:
         )
 
 
-def _cores(asked: int | None) -> int:
+def _cores(asked: int | None, limit: int, heap: int) -> int:
     present = lease_limits.cores()
     if asked is None:
-        return present
+        return lease_limits.cores_within_memory(present, limit, heap)
     if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= present:
         raise InvalidInput(
             f"Spark cannot use {asked!r} cores.",
@@ -124,9 +135,17 @@ def _cores(asked: int | None) -> int:
     return asked
 
 
-def _heap(asked: str | int | None) -> int:
+def _fewer_cores(used: int, present: int, limit: int) -> str:
+    missing = (present - used) * lease_limits.PYTHON_PROCESS / (1 - _HEAP_PART)
+    return (
+        f"Spark uses {used} of {present} cores: {units.size(limit)} of memory have no room for a "
+        "Python process on each. Submit the job with more, such as --memory "
+        f"{math.ceil((limit + missing) / _GIB)}GiB, or name the cores: carrel.spark(cores={used})."
+    )
+
+
+def _heap(asked: str | int | None, limit: int) -> int:
     """Return the bytes of the Java process."""
-    limit = lease_limits.memory_bytes()
     if limit and limit < LEAST_MEMORY:
         raise InvalidInput(
             f"Spark needs at least {units.size(LEAST_MEMORY)} of memory; there are "
@@ -179,7 +198,7 @@ def _running_session(wanted: Mapping[str, str], heap: int) -> Any:
     return _running.session
 
 
-def _start(wanted: Mapping[str, str], heap: int, cores: int) -> Any:
+def _start(wanted: Mapping[str, str], heap: int, cores: int, limit: int) -> Any:
     from pyspark import SparkContext  # noqa: PLC0415 # not needed for the client
     from pyspark.sql import SparkSession  # noqa: PLC0415 # the same
 
@@ -193,7 +212,8 @@ def _start(wanted: Mapping[str, str], heap: int, cores: int) -> Any:
             session = builder.getOrCreate()
     finally:
         # A Java process that was started stays, also if Spark refuses an option.
-        _running.heap = 0 if SparkContext._gateway is None else heap
+        if SparkContext._gateway is not None:
+            _running.heap, _running.memory = heap, limit
     _running.session, _running.options = session, dict(wanted)
     return session
 

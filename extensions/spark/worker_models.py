@@ -6,6 +6,8 @@ import gc
 import hashlib
 import pickle
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,15 +33,27 @@ class BroadcastModel:
     def load(self) -> Any:
         """Return the model, in a Python process of Spark."""
         if self.digest not in _loaded:
-            gc.unfreeze()
-            _loaded[self.digest] = pickle.loads(self.pickled.value)  # noqa: S301 # of this session
-            while len(_loaded) > _MOST_LOADED:
-                _loaded.popitem(last=False)
-            # Spark collects garbage after each task, which takes 0.1 s with PyTorch and pandas.
-            gc.collect()
-            gc.freeze()
+            with _objects_kept():
+                # Of this session.
+                _loaded[self.digest] = pickle.loads(self.pickled.value)  # noqa: S301
+                while len(_loaded) > _MOST_LOADED:
+                    _loaded.popitem(last=False)
         _loaded.move_to_end(self.digest)
         return _loaded[self.digest]
+
+
+@contextmanager
+def _objects_kept() -> Iterator[None]:
+    """Exclude the objects that there are after the block from garbage collection.
+
+    Spark collects garbage after each task, which takes 0.1 s with PyTorch and pandas.
+    """
+    gc.unfreeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.freeze()
 
 
 def broadcast(session: Any, model: Any) -> BroadcastModel:

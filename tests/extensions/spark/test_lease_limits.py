@@ -9,6 +9,7 @@ import pytest
 
 from carrel.extensions.spark import lease_limits
 
+GIB = 1 << 30
 PRESENT = len(os.sched_getaffinity(0))
 
 
@@ -45,3 +46,21 @@ def test_the_memory_limit_of_the_job_counts_where_it_is_the_smallest() -> None:
     assert present > 1 << 20
     assert lease_limits.memory_bytes({"CARREL_MEMORY_BYTES": str(1 << 20)}) == 1 << 20
     assert lease_limits.memory_bytes({"CARREL_MEMORY_BYTES": str(1 << 60)}) < 1 << 60
+
+
+@pytest.mark.parametrize(
+    ("limit", "heap", "cores"),
+    [
+        (0, GIB, 16),
+        (64 * GIB, 16 * GIB, 16),
+        (8 * GIB, 3 * GIB, 11),
+        (4 * GIB, 3 * GIB // 2, 5),
+        (2 * GIB, GIB // 2, 2),
+        (3 * GIB // 2, GIB // 2, 1),
+        (GIB, GIB, 1),
+    ],
+)
+def test_a_core_without_memory_for_a_python_process_is_not_used(
+    limit: int, heap: int, cores: int
+) -> None:
+    assert lease_limits.cores_within_memory(16, limit, heap) == cores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -55,3 +56,45 @@ def test_a_folder_in_use_and_other_folders_stay(
     folder_of_process("ended", tmp_path)
     assert used.is_dir()
     assert other.is_dir()
+
+
+def test_a_folder_that_another_process_sees_before_it_is_locked_is_not_shared_or_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, begun = fcntl.flock, []
+
+    def lock_after_another_process(descriptor: int, operation: int) -> None:
+        if operation == fcntl.LOCK_EX and not begun:
+            begun.append(folder_of_process("ended", tmp_path))
+        lock(descriptor, operation)
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", lock_after_another_process)
+    made = scratch_folder.make()
+    assert begun
+    assert made.is_dir()
+    folder_of_process("ended", tmp_path)
+    assert made.is_dir(), "it is locked"
+    assert list(tmp_path.iterdir()) == [made]
+
+
+def test_a_fork_that_ends_leaves_the_folder(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from carrel.extensions.spark import scratch_folder
+folder = scratch_folder.make()
+child = os.fork()
+if not child:
+    sys.exit()
+os.waitpid(child, 0)
+print(folder.is_dir())
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+    assert not list(tmp_path.iterdir())

@@ -150,6 +150,32 @@ def test_memory_and_cores_follow_the_limits_of_the_job(tmp_path: Path) -> None:
     assert found["ids"] == [0, 1, 2, 3]
 
 
+def test_fewer_cores_are_used_where_the_memory_has_no_room_for_more(tmp_path: Path) -> None:
+    code = """
+import warnings
+from carrel.extensions.spark import lease_limits
+lease_limits.cores = lambda: 8
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    spark = carrel.spark()
+    lease_limits.memory_bytes = lambda: 1 << 30
+    assert carrel.spark() is spark, "the memory that Spark itself uses does not count"
+print(spark.sparkContext.master)
+print(*(each.message for each in caught if "cores" in str(each.message)))
+spark.stop()
+print(carrel.spark(cores=3).sparkContext.master)
+"""
+    variables = {"CARREL_MEMORY_BYTES": str(3 << 30)}
+    assert printed_by(code, tmp_path, variables).split("\n") == [
+        "local[3]",
+        "Spark uses 3 of 8 cores: 3.0 GiB of memory have no room for a Python process on each. "
+        "Submit the job with more, such as --memory 7GiB, or name the cores: "
+        "carrel.spark(cores=3).",
+        "local[3]",
+        "",
+    ]
+
+
 def test_temporary_files_are_in_a_folder_that_ends_with_the_process(tmp_path: Path) -> None:
     found = in_a_process(tmp_path)
     assert Path(found["scratch"]).parent == tmp_path
