@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -155,6 +156,21 @@ def stacked(rows: Iterable[Any], name: str) -> Any:
             accepted="One length.",
         )
     return np.stack([np.asarray(part) for part in parts])
+
+
+def file_content(path: Any) -> bytes:
+    """Read a file of this machine, by its path or by its address as Spark writes it (file:/…).
+
+    Raises:
+        InvalidInput: there is none, or it cannot be read.
+    """
+    accepted = "In a column of texts, paths of files of pictures on this machine."
+    if not isinstance(path, str) or not path:  # pandas may have NaN for None
+        raise InvalidInput("A row has no path of a picture.", accepted=accepted)
+    try:
+        return Path(path.removeprefix("file:")).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"A picture cannot be read: {error}.", accepted=accepted) from error
 
 
 def pictures(contents: Iterable[bytes | None], size: tuple[int, int] | None = None) -> Any:

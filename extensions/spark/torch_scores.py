@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ...hub.errors import InvalidInput
-from .columns import InputColumns, pictures, types_of
+from .columns import InputColumns, file_content, pictures, types_of
 from .worker_models import BroadcastModel, broadcast
 
 
@@ -31,8 +31,9 @@ def spark_scores(
     >>> scored = carrel.spark_scores(photos, model, "content", size=(64, 64), keep=["path"])
 
     Args:
-        inputs: a column of encoded pictures (binary), of arrays or vectors of numbers, or a list of
-            columns of numbers. Pictures become (batch, 3, height, width), from 0 to 1.
+        inputs: a column of encoded pictures (binary) or of paths of pictures on this machine
+            (texts), of arrays or vectors of numbers, or a list of columns of numbers. Pictures
+            become (batch, 3, height, width), from 0 to 1.
         output: name of the new column.
         size: height and width to which pictures are scaled.
         batch: rows that the model gets at a time.
@@ -51,9 +52,7 @@ def spark_scores(
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise InvalidInput(f"batch is {batch!r}.", accepted="A whole number from 1.")
     columns = InputColumns.of(frame, inputs)
-    if columns.kind == "text" or (
-        columns.kind == "columns" and "string" in types_of(frame, columns.names).values()
-    ):
+    if columns.kind == "columns" and "string" in types_of(frame, columns.names).values():
         raise InvalidInput(
             "The model cannot read texts.", accepted="Columns of numbers, arrays or pictures."
         )
@@ -176,6 +175,8 @@ class _RowScorer:
     def _values(self, rows: Any) -> Any:
         if self.columns.kind == "pictures":
             return pictures(rows[self.columns.names[0]], self.size)
+        if self.columns.kind == "text":
+            return pictures(map(file_content, rows[self.columns.names[0]]), self.size)
         values = self.columns.values(rows)
         # A copy: PyTorch warns of arrays that cannot be written to.
-        return values.to_numpy(float) if self.columns.kind == "columns" else values.copy()
+        return (values.to_numpy(float) if self.columns.kind == "columns" else values).copy()

@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from carrel.images import recipes
 from carrel.images.docker_cli import Docker
 
-from ..docker_engine import ROOT, DockerEngine
-from ..e2e.support import CARREL
+from ..docker_engine import ROOT, DockerEngine, site_file
+from ..e2e import camera_traps
+from ..e2e.support import CARREL, Installation, installation
 from ..requirements import need
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -38,6 +41,13 @@ def built(
     docker.ask("tag", base_image, "carrel/base:latest")
     carrel(docker_engine, "images", "build", "--wheelhouse", str(wheels), *ABOVE_BASE)
     return docker
+
+
+@pytest.fixture
+def site(built: Docker, docker_engine: DockerEngine, tmp_path: Path) -> Iterator[Installation]:
+    site_file(tmp_path / "state", docker_engine)
+    with installation(tmp_path / "state", "--engine", "docker") as made:
+        yield made
 
 
 def carrel(engine: DockerEngine, *words: str) -> str:
@@ -81,3 +91,7 @@ def test_the_sample_notebook_runs_in_datascience(built: Docker) -> None:
         *("--log-output", "--no-progress-bar"),
     )
     assert "Traceback" not in said
+
+
+def test_camera_traps_are_told_apart_by_a_job_in_spark(site: Installation, tmp_path: Path) -> None:
+    camera_traps.check(camera_traps.job(site, tmp_path, "--image", "spark"))

@@ -113,6 +113,26 @@ def test_scores_of_pictures_equal_local_ones(session: Any, torch: Any, kind: str
     np.testing.assert_allclose(collected(scored, "f"), expected, rtol=0, atol=1e-6)
 
 
+def test_scores_of_files_equal_those_of_their_content(
+    session: Any, torch: Any, tmp_path: Path
+) -> None:
+    draw = np.random.default_rng(4)
+    for number in range(40):
+        (tmp_path / f"{number:02} ä%20#b.png").write_bytes(encoded(draw, 20, 30))
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten())
+    files = session.read.format("binaryFile").load(str(tmp_path))
+
+    def scores(frame: Any, inputs: str) -> Any:
+        scored = carrel.spark_scores(frame, model, inputs, size=(8, 12), keep=["path"])
+        return np.stack(scored.toPandas().sort_values("path")["scores"])
+
+    expected = scores(files, "content")
+    assert expected.shape == (40, 4 * 6 * 10)
+    np.testing.assert_array_equal(scores(files.select("path"), "path"), expected)
+    paths = session.createDataFrame([(str(each),) for each in tmp_path.iterdir()], "path string")
+    np.testing.assert_array_equal(scores(paths, "path"), expected)
+
+
 def test_each_process_loads_the_model_once(session: Any, torch: Any, tmp_path: Path) -> None:
     log = tmp_path / "loads"
 
@@ -131,12 +151,29 @@ def test_each_process_loads_the_model_once(session: Any, torch: Any, tmp_path: P
         def forward(self, values: Any) -> Any:
             return values * self.scale
 
+    tasks = 16
     frame = session.createDataFrame([(key, float(key)) for key in range(64)], "key int, a double")
-    scored = carrel.spark_scores(frame.repartition(16), Counted(), ["a"], batch=2)
+    scored = carrel.spark_scores(frame.repartition(tasks), Counted(), ["a"], batch=2)
     for _ in range(2):
         assert collected(scored)[:, 0].tolist() == [2.0 * key for key in range(64)]
     loads = log.read_text().split()
-    assert len(loads) == len(set(loads)) <= session.sparkContext.defaultParallelism
+    # Those of other tests, which had several functions in one stage, take tasks too.
+    assert len(loads) == len(set(loads)) < tasks
+
+
+def test_a_model_may_write_to_its_input(session: Any, torch: Any) -> None:
+    class Doubled(torch.nn.Linear):  # type: ignore[misc]
+        def forward(self, values: Any) -> Any:
+            return super().forward(values.mul_(2))
+
+    # Of the type of the columns, so that no conversion copies them.
+    model = Doubled(1, 1, dtype=torch.float64)
+    frame = session.createDataFrame([(1.0,), (3.0,)], "a double").coalesce(1)
+    found = carrel.spark_scores(frame, model, ["a"], keep=["a"]).toPandas()
+    assert found.a.tolist() == [1.0, 3.0], "the kept column is as it was"
+    with torch.inference_mode():
+        expected = model(torch.tensor([[1.0], [3.0]], dtype=torch.float64)).numpy()
+    np.testing.assert_array_equal(np.stack(found.scores), expected)
 
 
 def test_kept_columns_may_include_the_inputs(session: Any, torch: Any) -> None:
@@ -152,8 +189,7 @@ def test_kept_columns_may_include_the_inputs(session: Any, torch: Any) -> None:
     [
         ({"inputs": "nothing"}, "The frame has no column 'nothing'. One of its columns: a, t, m."),
         ({"inputs": []}, "No input column is named. At least one column."),
-        ({"inputs": "t"}, "The model cannot read texts. Columns of numbers, arrays or pictures."),
-        ({"inputs": ["a", "t"]}, "The model cannot read texts."),
+        ({"inputs": ["a", "t"]}, "The model cannot read texts. Columns of numbers, arrays"),
         ({"inputs": "m"}, "The column m is map<string,int>."),
         ({"inputs": ["a"], "keep": ["b"]}, "The frame has no column 'b'."),
         ({"inputs": ["a"], "output": "t"}, "The frame has a column 't' already."),
@@ -202,6 +238,14 @@ def test_bad_rows_end_with_a_sentence(session: Any, torch: Any) -> None:
         )
         with pytest.raises(PythonException) as failed:
             carrel.spark_scores(frame, model, "content").collect()
+        assert sentence in str(failed.value)
+    for path, sentence in (
+        ("nothing.png", "A picture cannot be read: [Errno 2] No such file"),
+        (None, "A row has no path of a picture."),
+    ):
+        frame = session.createDataFrame([(path,)], "path string")
+        with pytest.raises(PythonException) as failed:
+            carrel.spark_scores(frame, model, "path").collect()
         assert sentence in str(failed.value)
     for rows, kind, sentence in (
         ([(None,)], "double", "The column a has rows without a value."),
