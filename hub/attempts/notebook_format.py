@@ -102,8 +102,12 @@ def code_cell_hashes(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     By it, the time that a cell takes is known again in an edited notebook.
     """
     for index in code_cell_numbers(cells):
-        source = str(cells[index].get("source", "")).encode(errors="replace")
-        yield hashlib.sha256(source).hexdigest()[:_HASH_DIGITS]
+        yield source_hash(str(cells[index].get("source", "")))
+
+
+def source_hash(source: str) -> str:
+    """Return the short hash of the source of a cell."""
+    return hashlib.sha256(source.encode(errors="replace")).hexdigest()[:_HASH_DIGITS]
 
 
 def resolve_kernel(wanted: str, installed: Collection[str]) -> str | None:

@@ -100,11 +100,12 @@ def preview_pipeline(
         except CarrelError as error:
             error.message = f"{job.name}: {error.message}"
             raise
-        found.append(_job_preview(job, answer, now))
+        found.append(job_preview(job.name, [name for name, _ in job.after], answer, now))
     return pipeline_preview(found)
 
 
-def _job_preview(job: PipelineJob, answer: DryRunOut, now: float) -> JobPreview:
+def job_preview(name: str, after: Sequence[str], answer: DryRunOut, now: float) -> JobPreview:
+    """Return what the service expects of a job that comes after others."""
     run_time, cost = answer.run_time, answer.cost
     limit, most = float(answer.seconds), answer.device_seconds
     known = run_time is not None and run_time.basis is not None
@@ -112,8 +113,8 @@ def _job_preview(job: PipelineJob, answer: DryRunOut, now: float) -> JobPreview:
     if answer.expected_at is not None:
         starts_in = max(0.0, answer.expected_at - now)
     return JobPreview(
-        name=job.name,
-        after=[name for name, _ in job.after],
+        name=name,
+        after=after,
         seconds=Span(low=run_time.low, typical=run_time.seconds, high=run_time.high)
         if run_time is not None and known
         else Span(low=0.0, typical=limit, high=limit),

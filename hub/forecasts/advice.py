@@ -46,9 +46,12 @@ def run_time_sentence(forecast: RunTimeForecast, limit: float) -> str:
         return f"Unknown: no earlier job is like this one. It may run for {duration(limit)}."
     bounds = f"{duration(forecast.low)} to {duration(forecast.high)}"
     jobs = "job" if forecast.runs == 1 else "jobs"
+    shared = ""
+    if forecast.saved >= 1.0:
+        shared = f" Cells that trials share run once, which saves {about(forecast.saved)} of work."
     return (
         f"About {duration(forecast.seconds)}; 9 of 10 such jobs take {bounds}, "
-        f"by {forecast.runs} earlier {jobs} {_FROM[forecast.basis]}."
+        f"by {forecast.runs} earlier {jobs} {_FROM[forecast.basis]}.{shared}"
     )
 
 

@@ -11,7 +11,7 @@ from ..insight.remaining_time import CellHistory, CellPosition
 from ..interfaces.run_times import CellTimes
 from ..interfaces.store import Store
 from ..records.requests import RequestFilter, RequestRecord
-from ..runtime.cell_progress import MOST_CELLS, CellProgress
+from ..runtime.cell_progress import MOST_CELLS, CellProgress, keys_of_hashes
 from ..runtime.progress_cache import ProgressCache
 
 LOOKED_BACK = 200
@@ -106,7 +106,16 @@ def _keys(record: RequestRecord, cells: CellProgress) -> Sequence[str]:
     What a job has taken is shown to its owner alone, and users cannot mislead each other's jobs.
     Without hashes, those of an older runner, cells are known by their numbers.
     """
-    return [_digest(f"{record.owner}\0{key}") for key in _cells(record, cells)]
+    return [_owned(record.owner, key) for key in _cells(record, cells)]
+
+
+def keys_of_sources(owner: str, hashes: Sequence[str]) -> Sequence[str]:
+    """Return the keys of the cells of a notebook, by the hashes of their sources."""
+    return [_owned(owner, key) for key in keys_of_hashes(hashes)]
+
+
+def _owned(owner: str, key: str) -> str:
+    return _digest(f"{owner}\0{key}")
 
 
 def _cells(record: RequestRecord, cells: CellProgress) -> Sequence[str]:

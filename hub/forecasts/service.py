@@ -24,12 +24,18 @@ from ..insight.run_time_model import RunTimeModel
 from ..interfaces.clock import Clock
 from ..interfaces.run_times import RemainingTime, RunTimeForecast
 from ..interfaces.store import Store
-from ..records.requests import NewRequest, RequestFilter, RequestRecord
+from ..records.requests import NewRequest, RequestFilter, RequestRecord, SweepOrder
 from ..runtime.progress_cache import ProgressCache
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import TERMINAL, State
 from .fit_process import MODULE
-from .job_cells import LOOKED_BACK, CellTimesRecorder, position_of, taken_over_seconds
+from .job_cells import (
+    LOOKED_BACK,
+    CellTimesRecorder,
+    keys_of_sources,
+    position_of,
+    taken_over_seconds,
+)
 from .job_history import as_json, past_run, plan_of, plan_of_trial
 from .step_times import remaining_of_steps
 from .sweep_times import is_of_same_code, is_of_unlike_jobs, remaining_of_sweep, sweep_forecast
@@ -118,7 +124,21 @@ class JobRunTimes:
         assert request.job is not None
         assert request.job.sweep is not None
         alone = self._predictor.predict(trial, running=len(self._live)).forecast
-        return sweep_forecast(request.job.sweep, alone, plan.limit) or found
+        return self._sweep_forecast(request, request.job.sweep, alone, plan.limit) or found
+
+    def _sweep_forecast(
+        self,
+        request: NewRequest | RequestRecord,
+        sweep: SweepOrder,
+        alone: RunTimeForecast,
+        limit: float,
+    ) -> RunTimeForecast | None:
+        """Return the run time of a sweep, by the cells of the owner's runs or of the notebook."""
+        seconds: Sequence[float] = ()
+        if sweep.stages is not None:
+            keys = keys_of_sources(request.owner, sweep.stages.hashes)
+            seconds = self._cells.typical(keys) or sweep.stages.recorded
+        return sweep_forecast(sweep, alone, limit, seconds)
 
     def remaining(self, record: RequestRecord, now: float) -> RemainingTime | None:
         """Return what the times of cells say, or what the run time says if that is closer.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..interfaces.run_times import Basis, RemainingTime, RunTimeForecast
 from ..records.requests import SweepOrder
 from ..schemas import StepOut
+from .sweep_stages import SweepCourse, sweep_course
 
 _SAME_CODE = (Basis.OWN_PARAMETERS, Basis.PARAMETERS, Basis.OWN_PROGRAM, Basis.PROGRAM)
 _SPREAD = math.log(2.0)
@@ -23,23 +25,51 @@ def is_of_unlike_jobs(found: RemainingTime) -> bool:
 
 
 def sweep_forecast(
-    sweep: SweepOrder, trial: RunTimeForecast, limit: float
+    sweep: SweepOrder,
+    trial: RunTimeForecast,
+    limit: float,
+    cell_seconds: Sequence[float] = (),
 ) -> RunTimeForecast | None:
     """Return the run time of a sweep by that of its notebook alone; None if that is not known.
 
-    The typical one runs all cells in each trial, ``parallel`` trials at a time. At the lower bound
-    trials share all cells. Trials that are trained as one are one run.
+    Stages that trials share are counted once where it is known what they are, and which part of the
+    run time each cell takes; at the upper bound none is shared, as if no kernel could be forked.
+    Otherwise the typical one runs all cells in each trial, ``parallel`` trials at a time, and at
+    the lower bound trials share all cells, unless sharing is off. Trials that are trained as one
+    are one run.
+
+    Args:
+        cell_seconds: what each cell usually takes; empty if that is not known.
     """
     if not is_of_same_code(trial):
         return None
+    course = _course(sweep, cell_seconds)
+    if course is not None:
+        part = course.seconds / sum(cell_seconds)
+        rounds = math.ceil(sweep.trials / max(1, sweep.parallel))
+        return RunTimeForecast(
+            seconds=min(limit, part * trial.seconds),
+            low=min(limit, part * trial.low),
+            high=min(limit, max(part, rounds) * trial.high),
+            basis=trial.basis,
+            runs=trial.runs,
+            critical=course.critical,
+            saved=max(0.0, sweep.trials - course.work / sum(cell_seconds)) * trial.seconds,
+        )
     rounds = 1 if sweep.together else math.ceil(sweep.trials / max(1, sweep.parallel))
     return RunTimeForecast(
         seconds=min(limit, rounds * trial.seconds),
-        low=min(limit, trial.low),
+        low=min(limit, trial.low if sweep.share else rounds * trial.low),
         high=min(limit, rounds * trial.high),
         basis=trial.basis,
         runs=trial.runs,
     )
+
+
+def _course(sweep: SweepOrder, cell_seconds: Sequence[float]) -> SweepCourse | None:
+    if sweep.stages is None or sweep.together or not sum(cell_seconds) > 0:
+        return None
+    return sweep_course(sweep.stages, cell_seconds, sweep.parallel)
 
 
 def remaining_of_sweep(step: StepOut | None, elapsed: float) -> RemainingTime | None:

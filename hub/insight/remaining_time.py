@@ -125,6 +125,11 @@ class CellHistory:
                 before += median(known)
         return (took, before) if took > 0 and before > 0 else None
 
+    def typical(self, keys: Sequence[str]) -> Sequence[float]:
+        """Return the median seconds of these cells in all attempts; empty if one is unknown."""
+        known = [[run.cells[key] for run in self._by_key.get(key, ())] for key in keys]
+        return [median(each) for each in known] if all(known) else []
+
     def knows_conditions(self, position: CellPosition) -> bool:
         """Return whether a comparable attempt had the same parameters and devices."""
         return any(

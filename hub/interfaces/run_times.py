@@ -37,6 +37,9 @@ class RunTimeForecast:
         basis: the most alike runs that were known; None: nothing was known, and ``seconds`` is the
             time limit.
         runs: how many such runs were known; of each likeness the newest 32 are kept.
+        critical: of a sweep with common stages, those that determine its end: the numbers of their
+            first and last cells, and how often such a stage runs there.
+        saved: seconds of work that common stages save.
     """
 
     seconds: float
@@ -44,6 +47,8 @@ class RunTimeForecast:
     high: float
     basis: Basis | None
     runs: int = 0
+    critical: tuple[tuple[int, int, int], ...] = ()
+    saved: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

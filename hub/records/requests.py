@@ -72,6 +72,32 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SweepStages:
+    """The stages of a sweep: cells that run once for some of its trials.
+
+    Attributes:
+        stages: of each the index of the stage before it (-1: none), the index of its first cell,
+            and of the one after its last; a stage follows the one before it.
+        hashes: of the sources of all cells, as attempts report them.
+        recorded: seconds of all cells, as the notebook records them from an earlier run; empty if
+            it does not.
+    """
+
+    stages: tuple[tuple[int, int, int], ...]
+    hashes: tuple[str, ...]
+    recorded: tuple[float, ...] = ()
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SweepStages:
+        """Load the form of ``asdict``."""
+        return cls(
+            stages=tuple((before, first, after) for before, first, after in values["stages"]),
+            hashes=tuple(values["hashes"]),
+            recorded=tuple(values["recorded"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOrder:
     """How a job runs its notebook once for each trial.
 
@@ -84,6 +110,7 @@ class SweepOrder:
         objective: name of the reported value by which trials are compared; empty for none.
         maximize: whether the best trial has the largest value.
         together: whether the notebook runs once, with the values of all trials as lists.
+        stages: what trials share, by the analysis of the notebook; None if it is not known.
     """
 
     space: Mapping[str, Json]
@@ -94,6 +121,7 @@ class SweepOrder:
     objective: str = ""
     maximize: bool = False
     together: bool = False
+    stages: SweepStages | None = field(default=None, compare=False)
 
     def as_json(self) -> dict[str, Json]:
         return asdict(self) | {"space": dict(self.space)}
@@ -101,8 +129,12 @@ class SweepOrder:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> SweepOrder:
         """Load that form; unknown keys are ignored."""
-        names = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in names})
+        names = {field.name for field in fields(cls)} - {"stages"}
+        found = values.get("stages")
+        return cls(
+            **{name: value for name, value in values.items() if name in names},
+            stages=SweepStages.from_json(found) if found else None,
+        )
 
 
 _LISTS = ("command", "notes", "after", "secrets", "accepted_changes")

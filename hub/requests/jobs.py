@@ -13,6 +13,7 @@ from ..admission.request_factory import AcceptedJob, RequestFactory
 from ..errors import Forbidden, NotFound
 from ..forecasts.advice import run_time_sentence, suggested_limit
 from ..forecasts.costs import expected_cost
+from ..forecasts.sweep_stages import critical_text
 from ..groups.membership import Membership, viewer_of
 from ..interfaces.files import Files
 from ..programs.service import Programs
@@ -30,10 +31,14 @@ from .access import RequestAccess
 from .dependencies import DependencyCheck
 from .job_results import unresolved, with_results
 from .presenter import RequestPresenter
+from .sweep_analysis.outline import SweepOutlines
 from .sweeps import sweep_fields, with_sweep
 
 _REPEATED = (PriorityClass.OPPORTUNISTIC,)
 """Priority classes that a repeated job keeps; urgency is not repeated."""
+
+_OUTLINES = SweepOutlines()
+"""One for all, which limits how many notebooks are analysed at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class JobService:
     """Submits jobs with their files."""
 
     context: Context
+    outlines: SweepOutlines = _OUTLINES
 
     def submit(
         self,
@@ -170,6 +176,7 @@ class JobService:
             basis=found.basis,
             runs=found.runs,
             suggested_seconds=suggested_limit(found),
+            critical_path=critical_text(found.critical),
             sentence=run_time_sentence(found, request.seconds),
         )
 
@@ -182,10 +189,20 @@ class JobService:
                 accepted="Submit the job without secrets.",
             )
         accepted = RequestFactory.of(c).job(who, body)
-        request = with_sweep(accepted.request, body, accepted.notebook)
+        request = self._with_sweep(accepted, body)
         request = DependencyCheck(c.store).held(who, request, body.after)
         request = with_results(c, request, body.results)
         return accepted, self._with_secrets(request, body)
+
+    def _with_sweep(self, accepted: AcceptedJob, body: JobIn) -> NewRequest:
+        """Return the request with its sweep and what that is expected to take. Raises Refused."""
+        request = with_sweep(accepted.request, body, accepted.notebook)
+        if request.job is None or request.job.sweep is None:
+            return request
+        request = self.outlines.with_stages(request, accepted.notebook)
+        found = self.context.run_times.forecast(request, self.context.clock())
+        known = found is not None and found.basis is not None
+        return replace(request, expected=found.seconds if known and found else request.expected)
 
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         """Return the body that submits a stored job again. Raises NotFound."""

@@ -28,6 +28,7 @@ from ..attempts.trials import (
     stop_trial,
 )
 from ..errors import Conflict, InvalidInput, NotFound
+from ..forecasts.sweep_expectation import sweep_expectation
 from ..messages import units
 from ..records.identity import Identity
 from ..records.requests import NewRequest, RequestRecord, SweepOrder
@@ -241,7 +242,9 @@ class TrialService:
         if not order.share:
             return no_sharing(read_sweep_notebook(name, text), order.trials)
         make = partial(self.process.sharing, name, text, order.space)
-        return self.cache.sharing(record.id, make)
+        found = self.cache.sharing(record.id, make)
+        expected = list(sweep_expectation(self.context, record))
+        return found.model_copy(update={"expected": expected}) if expected else found
 
     def _sweep(self, who: Identity | None, request_id: str) -> tuple[RequestRecord, SweepOrder]:
         """Return a sweep that the caller may see. Raises NotFound."""

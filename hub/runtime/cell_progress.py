@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -93,11 +94,15 @@ def _keys(hashes: Json, count: int) -> tuple[str, ...]:
     """Return a key for each cell: its hash, with a number where a source occurs again."""
     if not isinstance(hashes, list | tuple) or len(hashes) != count or count > MOST_CELLS:
         return ()
+    known = [each for each in hashes if isinstance(each, str) and len(each) <= _LONGEST_HASH]
+    return keys_of_hashes(known) if len(known) == count else ()
+
+
+def keys_of_hashes(hashes: Iterable[str]) -> tuple[str, ...]:
+    """Return a key for each cell by the hashes of their sources, with a number for a repetition."""
     seen: Counter[str] = Counter()
     keys: list[str] = []
     for each in hashes:
-        if not isinstance(each, str) or len(each) > _LONGEST_HASH:
-            return ()
         seen[each] += 1
         keys.append(each if seen[each] == 1 else f"{each}.{seen[each]}")
     return tuple(keys)

@@ -185,6 +185,8 @@ class SharingOut(Out):
     cells: list[CellSharingOut]
     notes: list[str]
     """What sharing saves, and what may prevent it, as sentences."""
+    expected: list[str] = []
+    """Of a sweep that has not ended: its run time, critical path and end, as sentences."""
 
     def lines(self, width: int = _WIDTH) -> Iterator[str]:
         """Yield the description as text; the cells are wrapped to a number of columns."""
@@ -204,6 +206,7 @@ class SharingOut(Out):
         if self.cells:
             yield ""
         yield from self.notes
+        yield from self.expected
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, Unpack
@@ -21,8 +22,16 @@ from ...sweeps.stage_description import analysed_sweep, one_run, sharing_out
 from ...sweeps.trials import MOST_TRIALS
 from ..common import display, exit_status
 from ..common.client_command import ClientCommand, WaitingCommand, json_option, site_option
-from .submit_options import SubmitOptions, job_options, notebook_fields, notebook_options, send
-from .sweep_display import show_sharing, show_trials
+from .submit_options import (
+    SubmitOptions,
+    built_fields,
+    built_job,
+    job_options,
+    notebook_fields,
+    notebook_options,
+    send,
+)
+from .sweep_display import show_expectation, show_sharing, show_trials
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -117,6 +126,11 @@ _RUN_OPTIONS = (
         is_flag=True,
         help="Run nothing: show which cells trials share, and why others run in each of them.",
     ),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Run nothing: show the likely start, run time, end and charge.",
+    ),
 )
 
 
@@ -156,6 +170,7 @@ def sweep_command(
     sampler: str | None,
     pruner: str | None,
     explain: bool,
+    dry_run: bool,
     parameters: tuple[tuple[str, str], ...],
     raw: tuple[tuple[str, str], ...],
     results: tuple[tuple[str, str], ...],
@@ -172,7 +187,9 @@ def sweep_command(
     without a seed, reads the clock, or does what cannot be known, runs in each trial, with all
     cells after it. The tag carrel-share on a cell says that it is safe to share, carrel-no-share
     that it is not. With --explain, the notebook is read, not run, and no site is needed; if it has
-    run before, its recorded times tell how much device time sharing saves.
+    run before, its recorded times tell how much device time sharing saves. --dry-run asks the site:
+    once the notebook has run alone, it knows how long the sweep will take, with stages that trials
+    share counted once.
 
     A trial that fails stops no other one. Each trial has an executed notebook of its own among the
     files of the job; `carrel trials JOB` lists them with what they have reported. After a crash or
@@ -186,7 +203,8 @@ def sweep_command(
     \b
     Examples:
       carrel sweep train.ipynb --grid lr=0.1,0.01 --grid depth=2,4 --explain
-      carrel sweep train.ipynb --grid lr=0.1,0.01,0.001 --devices 1 --parallel 4
+      carrel sweep train.ipynb --grid lr=0.1,0.01,0.001 --devices 1 --dry-run
+      carrel sweep train.ipynb --grid lr=0.1,0.01,0.001 --devices 1 --parallel 3
       carrel sweep train.ipynb --random lr=log:1e-4..1e-1 --trials 20 --seed 7 --objective loss
       carrel sweep train.ipynb --search lr=log:1e-4..1e-1 --search depth=2..8 --trials 50 \\
         --objective loss --prune asha --parallel 4
@@ -232,6 +250,15 @@ def sweep_command(
         "together": common["together"],
     }
     common["devices"] *= common["parallel"]
+    if dry_run:
+        fields = built_fields(what, path.parent, common, needs_files=False, site=site)
+        with Client.from_environment(site) as client:
+            answer = client.dry_run(built_job(client, fields, common))
+        if as_json:
+            display.as_json(answer)
+        else:
+            show_expectation(answer, time.time())
+        return
     send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)
 
 

@@ -7,8 +7,10 @@ from functools import partial
 
 import click
 
+from ...client.pipeline_preview import job_preview, pipeline_preview
 from ...files.trial_table import state_text, states_text, value_of
 from ...messages import units
+from ...schemas.programs.bodies import DryRunOut
 from ...schemas.sweeps import SharingOut, TrialOut, TrialsOut
 from ..common import display
 from ..common.display import printable
@@ -21,6 +23,25 @@ def show_sharing(found: SharingOut) -> None:
     width = min(max(shutil.get_terminal_size().columns, _NARROWEST), _WIDEST)
     for line in found.lines(width):
         click.echo(printable(line))
+
+
+def show_expectation(found: DryRunOut, now: float) -> None:
+    """Print when a sweep would start and end on the present queue, and its likely charge."""
+    click.echo(f"Start: {found.sentence}")
+    if found.run_time is not None:
+        click.echo(f"Run time: {found.run_time.sentence}")
+        if found.run_time.critical_path:
+            click.echo(f"Critical path: {found.run_time.critical_path}")
+    end = pipeline_preview([job_preview("sweep", (), found, now)])
+    if end.ends_in is None:
+        click.echo("End: not known, since its start is not known.")
+    else:
+        span = end.ends_in
+        low, typical, high = (units.about(each) for each in (span.low, span.typical, span.high))
+        by_limit = "; by its time limit" if end.unknown else ""
+        click.echo(f"End: in about {typical} ({low} to {high}{by_limit}).")
+    charge = "nothing: it holds no device." if found.cost is None else found.cost.sentence
+    click.echo(f"Charge: {charge}")
 
 
 def show_trials(found: TrialsOut) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import TooLarge
+from ...records.requests import SweepStages
 from ...runtime.limited_process import LimitedProcess, module_command
 from ...schemas.sweeps import SharingOut
 
@@ -32,15 +33,27 @@ class AnalysingProcess(LimitedProcess):
             TooLarge: it takes too long or too much memory.
             Unavailable: too many notebooks are being analysed.
         """
-        given = json.dumps({"name": name, "notebook": notebook, "space": space})
+        return SharingOut.model_validate_json(self._analyse("sharing", name, notebook, space))
+
+    def stages(self, name: str, notebook: str, space: Mapping[str, object]) -> SweepStages | None:
+        """Return the stages of a sweep, as ``sweep_stages`` does.
+
+        Raises:
+            TooLarge, Unavailable: as for ``sharing``.
+        """
+        found = json.loads(self._analyse("stages", name, notebook, space))
+        return SweepStages.from_json(found) if found else None
+
+    def _analyse(self, what: str, name: str, notebook: str, space: Mapping[str, object]) -> bytes:
+        given = {"what": what, "name": name, "notebook": notebook, "space": dict(space)}
         try:
-            ended = self.run(given.encode())
+            ended = self.run(json.dumps(given).encode())
         except subprocess.TimeoutExpired:
             raise _too_large() from None
         if ended.returncode:
             _log.warning("analysis failed: %s", ended.stderr[-2000:].decode(errors="replace"))
             raise _too_large()
-        return SharingOut.model_validate_json(ended.stdout)
+        return ended.stdout
 
 
 def _too_large() -> TooLarge:

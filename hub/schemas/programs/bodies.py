@@ -98,6 +98,8 @@ class RunTimeOut(Out):
     """How many of these are known."""
     suggested_seconds: int | None = None
     """A time limit that such a job is unlikely to reach."""
+    critical_path: str = ""
+    """The stages of a sweep that determine its end, if its trials share some."""
     sentence: str
 
 

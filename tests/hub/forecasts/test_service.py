@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.attempts.notebook_format import code_cell_hashes
 from carrel.hub.controller.retries import finish_attempt
 from carrel.hub.forecasts.advice import run_time_sentence, suggested_limit
 from carrel.hub.forecasts.job_history import as_json, from_json
@@ -28,6 +30,9 @@ from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.requests.attempt_reports import AttemptReports
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.presenter import RequestPresenter
+from carrel.hub.requests.sweep_analysis.outline import SweepOutlines
+from carrel.hub.requests.sweep_analysis.process import AnalysingProcess
+from carrel.hub.requests.sweeps import TrialService
 from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.snapshots import SnapshotReader
 from carrel.hub.scheduling.model.plan import Start
@@ -487,3 +492,55 @@ def test_a_forecast_is_a_sentence() -> None:
         "About 7 min; 9 of 10 such jobs take 6 min 20 s to 8 min 30 s, by 1 earlier job with the "
         "same code."
     )
+
+
+SHARED = notebook("data = sum(range(9))", "loss = data * lr", parameters="lr = 0.1")
+SWEEP = {"space": {"grid": {"lr": [0.1, 0.2, 0.3, 0.4]}}}
+
+
+def swept(site: Site, **more: object) -> JobIn:
+    """Return a sweep of a notebook that has run alone, for 30, 300 and 60 seconds."""
+    site.run_times.load()
+    body = {"command": [], "notebook": {"name": "train.ipynb", "content": SHARED}}
+    hashes = tuple(code_cell_hashes(json.loads(SHARED)["cells"]))
+    site.succeed(site.run_cells(site.submit(**body), 30, 300, 60, hashes=hashes))
+    site.run_times.refresh()
+    return job(**body, sweep=SWEEP | more)
+
+
+def test_a_dry_run_of_a_sweep_counts_the_stages_that_trials_share_once(site: Site) -> None:
+    body = swept(site)
+    found = JobService(site.context).dry_run(STUDENT1, body)
+    assert found.run_time is not None
+    assert found.run_time.seconds == pytest.approx(330 + 4 * 60)
+    assert found.run_time.high >= 4 * 390, "the kernel may turn out not to be forkable"
+    assert found.run_time.critical_path == "cells 1 to 2 → cell 3 (4 times)"
+    assert "Cells that trials share run once, which saves 17 min of work." in (
+        found.run_time.sentence
+    )
+    assert found.cost is not None
+    assert found.cost.device_seconds == pytest.approx(570)
+    alone = JobService(site.context).dry_run(STUDENT1, swept(site, share=False)).run_time
+    assert alone is not None
+    assert (alone.seconds, alone.critical_path) == (pytest.approx(4 * 390), "")
+
+
+def test_the_queue_and_the_page_expect_of_a_sweep_what_its_dry_run_did(site: Site) -> None:
+    made = JobService(site.context).submit(STUDENT1, swept(site)).id
+    assert site.context.store.request(made).expected == pytest.approx(570)
+    shown = TrialService(site.context).sharing(STUDENT1, made)
+    assert shown.expected[1:] == [
+        "Critical path: cells 1 to 2 → cell 3 (4 times).",
+        "On the present queue it is expected to end in about 9 min 30 s (2 min 30 s to 1 h).",
+    ]
+    found = site.run_times.forecast(site.context.store.request(made), site.context.clock())
+    assert found is not None
+    assert found.seconds == pytest.approx(570)
+
+
+def test_a_sweep_whose_notebook_cannot_be_analysed_is_queued(site: Site) -> None:
+    broken = SweepOutlines(AnalysingProcess(command=("false",)))
+    body = swept(site)
+    found = JobService(site.context, outlines=broken).dry_run(STUDENT1, body).run_time
+    assert found is not None
+    assert (found.seconds, found.critical_path) == (pytest.approx(4 * 390), "")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ....fake_service import FakeService
+from ...notebooks import notebook
 from ..invocation import Carrel, carrel, service
 
 __all__ = ["carrel", "service"]
@@ -124,3 +125,23 @@ def test_show_names_the_jobs_before_and_after(service: FakeService, carrel: Carr
     lines = carrel("show", "j-2").stdout.splitlines()
     assert "After:           j-1 (prepare, succeeded)" in lines
     assert "Then:            j-3 (report, queued, however it ends)" in lines
+
+
+def test_a_dry_run_of_a_sweep_shows_its_end_its_critical_path_and_its_charge(
+    service: FakeService, carrel: Carrel
+) -> None:
+    path = "cells 1 to 2 → cell 3 (4 times)"
+    known = {"seconds": 600.0, "low": 540.0, "high": 720.0, "basis": "own_program"}
+    expect(service, known | {"critical_path": path})
+    Path("train.ipynb").write_text(notebook("lr + 1"))
+    done = carrel("sweep", "train.ipynb", "--grid", "lr=0.1,0.2", "--devices", "1", "--dry-run")
+    assert done.stdout.splitlines() == [
+        "Start: It would start now.",
+        "Run time: ?",
+        f"Critical path: {path}",
+        "End: in about 10 min (9 min to 12 min).",
+        "Charge: ?",
+    ]
+    assert service.called("POST", "requests") == []
+    shown = carrel("sweep", "train.ipynb", "--grid", "lr=0.1,0.2", "--dry-run", "--json")
+    assert json.loads(shown.stdout)["run_time"]["critical_path"] == path

@@ -1,0 +1,85 @@
+"""The stages of a sweep, stored with it: by them its run time is predicted."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...attempts.notebook_format import source_hash
+from ...errors import CarrelError, TooLarge
+from ...records.json_value import Json
+from ...records.requests import NewRequest, SweepStages
+from ...sweeps.explanation import SweepExplanation
+from ...sweeps.notebook_cells import SweepNotebook
+from ...sweeps.stage_tree import Stage
+from .process import AnalysingProcess
+
+MOST_STAGES = 2_000
+"""The stages of larger sweeps are not stored: the queue is read again and again."""
+_MOST_KEPT = 64
+_log = logging.getLogger(__name__)
+
+
+def sweep_stages(notebook: SweepNotebook, found: SweepExplanation) -> SweepStages | None:
+    """Return the stages of a sweep; None if there are too many, or if its kernel perhaps cannot be
+    forked, so that each trial runs all cells."""
+    stages = list(_outlined(found.tree.root, -1, [0]))
+    if found.warnings or len(stages) > MOST_STAGES:
+        return None
+    recorded = [each.seconds if each.source.strip() else 0.0 for each in notebook.cells]
+    known = [each for each in recorded if each is not None]
+    return SweepStages(
+        stages=tuple(stages),
+        hashes=tuple(source_hash(each.source) for each in notebook.cells),
+        recorded=tuple(known) if len(known) == len(recorded) else (),
+    )
+
+
+def _outlined(stage: Stage, parent: int, count: list[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield the stages, each before those below it; ``count`` is how many were yielded."""
+    index = count[0]
+    count[0] += 1
+    yield parent, stage.first, stage.after
+    for child in stage.children:
+        yield from _outlined(child, index, count)
+
+
+@dataclass(slots=True, eq=False)
+class SweepOutlines:
+    """Finds the stages of sweeps, each once: a dry run often comes before a submission."""
+
+    process: AnalysingProcess = field(default_factory=AnalysingProcess)
+    _kept: OrderedDict[str, SweepStages | None] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def with_stages(self, request: NewRequest, notebook: bytes | None) -> NewRequest:
+        """Return a request whose sweep knows its stages, if they can be analysed; else as it is."""
+        job = request.job
+        sweep = None if job is None else job.sweep
+        if job is None or sweep is None or notebook is None or not sweep.share or sweep.together:
+            return request
+        try:
+            found = self._stages(job.notebook_name, notebook, sweep.space)
+        except CarrelError as error:  # advice: the sweep runs without it
+            _log.info("%s: its stages are not known. %s", request.id, error)
+            return request
+        return replace(request, job=replace(job, sweep=replace(sweep, stages=found)))
+
+    def _stages(self, name: str, notebook: bytes, space: Mapping[str, Json]) -> SweepStages | None:
+        key = hashlib.sha256(notebook + repr(space).encode(errors="replace")).hexdigest()
+        with self._lock:
+            if key in self._kept:
+                return self._kept[key]
+        try:
+            found = self.process.stages(name, notebook.decode(), space)
+        except TooLarge:
+            found = None
+        with self._lock:
+            self._kept[key] = found
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return found
