@@ -30,6 +30,7 @@ from ...hub.insight.probes.settings import (
 from ...hub.messages import units
 from ..runtime.progress import progress
 from . import thread_count
+from .gain_check import check_gain
 from .memory_meter import MemoryMeter, cuda
 from .step_clock import StepTimeout, seconds_of_step, time_limit
 
@@ -252,6 +253,8 @@ class _StepRunner:
     Attributes:
         samples: of all repetitions of one measurement at most, but for the least number of steps.
         not_numbers: the settings with which the step has returned NaN or an infinite number.
+        doubts: sentences about the present setting.
+        batch_axes: arrays and their axes that were as long as the first batch.
     """
 
     step: Callable[..., object]
@@ -261,6 +264,8 @@ class _StepRunner:
     meter: MemoryMeter
     samples: float = math.inf
     not_numbers: list[ProbeSetting] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    batch_axes: list[tuple[int, int]] = field(default_factory=list)
 
     def measure(
         self, setting: ProbeSetting, purpose: ProbePurpose, seconds: float
@@ -308,8 +313,49 @@ class _StepRunner:
         }
         for_batch = {name: value for name, value in values.items() if name in self.batch_has}
         data = self.make_batch(setting.batch, **for_batch)
+        self._check_size(data, setting.batch or 1)
         known = {name: value for name, value in values.items() if name in self.step_has}
         return self.step(data, **known)
+
+    def _check_size(self, data: object, size: int) -> None:
+        """Raise ValueError if a batch has fewer samples than it should, as at the end of the data.
+
+        Its rate would be that of samples that it does not have.
+        """
+        shapes = _shapes(data)
+        lengths = [
+            shapes[place][axis]
+            for place, axis in self.batch_axes
+            if place < len(shapes) and axis < len(shapes[place])
+        ]
+        if lengths and max(lengths) < size:
+            raise ValueError(
+                f"make_batch returned {max(lengths):,} samples instead of {size:,}: the batch can "
+                "be larger than the data"
+            )
+        if not self.batch_axes:
+            self.batch_axes.extend(
+                (place, axis)
+                for place, shape in enumerate(shapes)
+                for axis, length in enumerate(shape)
+                if length == size
+            )
+
+
+def _shapes(data: object) -> list[tuple[int, ...]]:
+    """Return the shapes of the arrays, tensors and sequences of a batch."""
+    if isinstance(data, Mapping):
+        data = tuple(data.values())
+    found: list[tuple[int, ...]] = []
+    for each in data if isinstance(data, tuple) else (data,):
+        shape = getattr(each, "shape", None)
+        if isinstance(shape, tuple):
+            found.append(tuple(shape))
+        elif isinstance(each, bytes | str | list):
+            found.append((len(each),))
+        else:
+            found.append(())
+    return found
 
 
 def _is_no_number(returned: object) -> bool:
@@ -342,6 +388,13 @@ def _measure(
             return measured
         found = runner.measure(candidate.setting, candidate.purpose, left)
         measured.append(found)
+        end = started + allowed
+
+        def again(setting: ProbeSetting, end: float = end) -> ProbeMeasurement:
+            return runner.measure(setting, ProbePurpose.SPEED, end - time.perf_counter())
+
+        doubt = check_gain(measured, again)
+        runner.doubts.extend([doubt] if doubt else [])
         progress(len(measured), text=setting_text(candidate.setting))
         if len(measured) == 1 and found.problem:
             raise InvalidInput(
@@ -353,6 +406,7 @@ def _measure(
 
 
 def _notes(before: Mapping[Path, tuple[int, int]], runner: _StepRunner) -> Iterator[str]:
+    yield from runner.doubts
     if runner.not_numbers:
         settings = "; ".join(map(setting_text, dict.fromkeys(runner.not_numbers)))
         yield f"The step returned NaN or an infinite number with: {settings}. Check the loss there."

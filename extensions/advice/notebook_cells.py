@@ -68,15 +68,20 @@ class NotebookRun:
         """Return how long the whole run takes, or would take; 0 if that cannot be said."""
         if self.ended:
             return self.seconds
+        unit = self.unit_seconds()
+        if not unit:
+            return 0.0
+        first, done = self.marks[0]
+        return first + max(0.0, self.of - done) * unit
+
+    def unit_seconds(self) -> float:
+        """Return how long one unit of progress takes; 0 if that cannot be said."""
         rates = [
             (later - sooner) / (done - before)
             for (sooner, before), (later, done) in zip(self.marks, self.marks[1:], strict=False)
             if done > before
         ]
-        if not rates:
-            return 0.0
-        first, done = self.marks[0]
-        return first + max(0.0, self.of - done) * median(rates)
+        return median(rates) if rates else 0.0
 
 
 def run_cells(cells: Sequence[str]) -> NotebookRun:

@@ -42,6 +42,7 @@ from ..runtime.checkpoint import (
 from ..runtime.progress import progress
 from . import thread_count
 from .advise import LONGEST, SHARE, Advice, checked_budget
+from .gain_check import check_gain
 from .memory_meter import process_limit, status_bytes
 from .notebook_cells import NotebookRun
 
@@ -361,6 +362,7 @@ class _NotebookRunner:
             rate=0.0 if problem else 1 / whole,
             memory_bytes=run.memory_bytes if run.memory_kind == self.memory_kind else 0,
             seconds=time.monotonic() - start,
+            unit_seconds=run.unit_seconds(),
             problem=problem,
             out_of_memory=run.out_of_memory or killed == signal.SIGKILL,
         )
@@ -438,6 +440,13 @@ def _measure(
         progress(round(time.monotonic() - start), round(allowed), text)
         found = runner.measure(candidate.setting, left)
         measured.append(found)
+        end = start + allowed
+
+        def again(setting: ProbeSetting, end: float = end) -> ProbeMeasurement:
+            return runner.measure(setting, end - time.monotonic())
+
+        doubt = check_gain(measured, again)
+        notes += [doubt] if doubt else []
         if len(measured) > 1:
             continue
         if found.problem:

@@ -36,6 +36,8 @@ _POINTS: Final = 4
 """Batches of which the memory is measured before smaller ones tell nothing more."""
 _OF_TIME_LEFT: Final = 0.25
 """A check of memory takes at most this part of the time that is left."""
+_MOST_GAIN: Final = 1.3
+"""A batch is faster than a smaller one at most in the ratio of both, and by chance by so much."""
 _STEPS: Final = 4
 """Steps of one measurement at least, with the first ones that are not counted."""
 
@@ -106,6 +108,32 @@ def advised(measured: Sequence[ProbeMeasurement]) -> ProbeMeasurement | None:
         return others, abs(batches), -each.rate
 
     return min((each for each in measured if each.rate >= EQUAL * best.rate), key=change)
+
+
+def next_smaller(
+    measured: Sequence[ProbeMeasurement], setting: ProbeSetting
+) -> ProbeMeasurement | None:
+    """Return the measured rate of the next smaller batch with the same other values, if any."""
+    smaller = [
+        each
+        for each in measured
+        if each.rate > 0
+        and (each.setting.batch or 0) < (setting.batch or 0)
+        and each.setting.without_batch == setting.without_batch
+    ]
+    return max(smaller, key=lambda each: each.setting.batch or 0, default=None)
+
+
+def gains_too_much(smaller: ProbeMeasurement, larger: ProbeMeasurement) -> bool:
+    """Return whether a batch is faster than a smaller one by clearly more than it is larger.
+
+    A larger batch saves steps, but no step of it takes less time: such a run has left out work.
+    """
+    ratio = (larger.setting.batch or 1) / (smaller.setting.batch or 1)
+    gain = larger.rate / smaller.rate if larger.rate and smaller.rate else 0.0
+    if larger.unit_seconds and smaller.unit_seconds:
+        gain = max(gain, smaller.unit_seconds / larger.unit_seconds)
+    return gain > _MOST_GAIN * ratio
 
 
 def memory_points(

@@ -103,6 +103,7 @@ class ProbeMeasurement:
             memory was measured.
         memory_bytes: peak memory; 0 if unknown.
         seconds: what the measurement took.
+        unit_seconds: of one unit of the progress that a whole notebook reports; 0 if unknown.
         problem: why it has failed, as a sentence; empty if it has not.
         out_of_memory: whether it has failed for lack of memory.
     """
@@ -111,5 +112,6 @@ class ProbeMeasurement:
     rate: float = 0.0
     memory_bytes: int = 0
     seconds: float = 0.0
+    unit_seconds: float = 0.0
     problem: str = ""
     out_of_memory: bool = False

@@ -45,6 +45,29 @@ def test_a_larger_batch_is_found_faster() -> None:
     assert "<td" in found._repr_html_()
 
 
+def test_a_batch_with_fewer_samples_than_it_should_have_is_no_advice() -> None:
+    data = np.zeros((50, 32)), list(range(50))
+    found = carrel.advise(
+        overhead,
+        lambda size: (data[0][:size], data[1][:size]),
+        batch=32,
+        largest=256,
+        threads=[1],
+        budget=30,
+    )
+    assert "make_batch returned 50 samples instead of 64" in str(found)
+    assert (found.found.fastest.setting.batch or 0) <= 32
+
+
+def test_a_step_that_leaves_out_its_work_is_no_advice() -> None:
+    def step(size: int) -> None:
+        time.sleep(0.02 if size <= 64 else 0.001)
+
+    found = carrel.advise(step, lambda size: size, batch=32, largest=256, threads=[1], budget=30)
+    assert "faster than batch 64 by more than the batch is larger" in str(found)
+    assert found.found.fastest.setting.batch == 64
+
+
 def test_only_parameters_of_the_step_are_varied() -> None:
     seen: set[tuple[str, bool]] = set()
 

@@ -152,6 +152,34 @@ def test_a_run_that_trained_nothing_is_no_advice() -> None:
     assert (found.fastest.setting.batch or 0) < 128
 
 
+EPOCHS = """
+import carrel, time
+for epoch in range(100):
+    for batch in range(150 // batch_size):
+        time.sleep(0.02)
+    time.sleep(0.002)
+    carrel.progress(epoch + 1, 100)
+"""
+
+
+def test_a_batch_whose_epochs_drop_all_data_is_no_advice() -> None:
+    source = notebook("batch_size = 32\nthreads = 1", EPOCHS)
+    found = probe_notebook(source, {}, budget=20, whole_budget=True).found
+    failed = [each for each in found.sentences if each.startswith("Failed: batch 256")]
+    assert failed, found.sentences
+    assert "may have trained nothing: the batch can be larger than the data" in failed[0]
+    assert found.fastest.setting.batch == 128
+
+
+def test_a_present_batch_that_seems_to_train_nothing_is_said() -> None:
+    source = notebook("batch_size = 256\nthreads = 1", EPOCHS)
+    found = probe_notebook(source, {}, budget=20, whole_budget=True, largest=256).found
+    assert any(
+        each.startswith("The present batch 256 is faster than batch 128")
+        for each in found.sentences
+    )
+
+
 def test_no_batch_above_the_largest_is_tried() -> None:
     source = notebook("batch_size = 32", LOOP)
     found = probe_notebook(source, {}, budget=8, whole_budget=True, largest=64).found

@@ -7,7 +7,12 @@ import random
 import pytest
 
 from carrel.hub.insight.probes.memory_curve import MemoryCurve
-from carrel.hub.insight.probes.search import ProbePurpose, fastest, next_candidate
+from carrel.hub.insight.probes.search import (
+    ProbePurpose,
+    fastest,
+    gains_too_much,
+    next_candidate,
+)
 from carrel.hub.insight.probes.settings import ProbeMeasurement, ProbeSetting, ProbeSpace
 
 from .machine import PaperMachine
@@ -22,6 +27,26 @@ def small_network(setting: ProbeSetting) -> float:
     speed = 1.0 if threads == 1 else 1.7
     half = 1.3 if setting.precision == "bfloat16" else 1.0
     return 4200 * speed * half * batch / (batch + overhead) / cache
+
+
+@pytest.mark.parametrize(
+    ("rates", "units", "too_much"),
+    [
+        ((10, 20), (0, 0), False),
+        ((10, 53), (0, 0), True),
+        ((10, 11), (0.2, 0.01), True),
+        ((10, 11), (0.2, 0.1), False),
+        ((10, 0), (0.2, 0), False),
+    ],
+)
+def test_a_batch_gains_at_most_as_much_as_it_is_larger(
+    rates: tuple[float, float], units: tuple[float, float], too_much: bool
+) -> None:
+    smaller, larger = (
+        ProbeMeasurement(setting=ProbeSetting(batch=batch), rate=rate, unit_seconds=unit)
+        for batch, rate, unit in zip((32, 128), rates, units, strict=True)
+    )
+    assert gains_too_much(smaller, larger) is too_much
 
 
 def test_the_present_setting_is_measured_first() -> None:
