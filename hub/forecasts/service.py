@@ -188,14 +188,13 @@ class JobRunTimes:
         self, record: RequestRecord, position: CellPosition | None, now: float
     ) -> RemainingTime | None:
         """Return what a command, or the last cell of a notebook, has left by its own progress."""
-        shown = self.progress.of(record)
-        if shown is None or record.lease is None or record.job is None:
+        loops, shown = self.progress.loops_of(record), self.progress.of(record)
+        if loops is None or shown is None or record.job is None:
             return None
-        if record.job.command:
-            return remaining_of_steps(shown.step, now - record.lease.granted_at)
-        if position is None or len(position.ahead) != 1:
-            return None
-        return remaining_of_steps(shown.step, position.running)
+        in_last_cell = (
+            position is not None and len(position.ahead) == 1 and loops.cell == shown.current
+        )
+        return remaining_of_steps(loops.whole, now) if record.job.command or in_last_cell else None
 
     def _forecast_made(self, record: RequestRecord, plan: PlannedRun) -> RunTimeForecast:
         """Return the forecast of a live job that is remembered, else a new one.

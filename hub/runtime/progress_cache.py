@@ -12,6 +12,7 @@ from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..schemas import ProgressOut, StepOut
 from .cell_progress import CellProgress, cells_after
+from .reported_loops import ReportedLoops, loops_after
 from .step_progress import StepProgress, finite_number, steps_after
 
 MAX_REQUESTS = 2000
@@ -41,6 +42,7 @@ class _Known:
     progress: ProgressOut | None = None
     cells: CellProgress | None = None
     steps: StepProgress | None = None
+    loops: ReportedLoops | None = None
 
     def after(self, event: EventRecord) -> _Known:
         return _Known(
@@ -48,6 +50,7 @@ class _Known:
             progress_after(self.progress, event),
             cells_after(self.cells, event),
             steps_after(self.steps, event),
+            loops_after(self.loops, event),
         )
 
 
@@ -90,6 +93,13 @@ class ProgressCache:
         if found is None or record.lease is None or found.epoch != record.lease.epoch:
             return None
         return found.longest_loop
+
+    def loops_of(self, record: RequestRecord) -> ReportedLoops | None:
+        """Return the loops that the newest cell, or the command, of the newest attempt reports."""
+        found = self._of(record).loops
+        if found is None or record.lease is None or found.epoch != record.lease.epoch:
+            return None
+        return found
 
     def _of(self, record: RequestRecord) -> _Known:
         if record.kind is Kind.SESSION or record.lease is None:

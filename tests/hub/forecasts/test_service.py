@@ -313,19 +313,60 @@ def test_a_job_of_new_code_is_known_by_its_progress(site: Site) -> None:
     command = site.submit()
     lease = site.run_cells(command, hashes=())
     site.clock.now += 300
-    site.report(lease, 10, "progress", done=25, of=100, text="step")
+    site.report(lease, 10, "progress", done=5, of=100, text="step")
+    imported = site.remaining(command)
+    assert imported is not None
+    assert not imported.by_steps, "the time before the first report is not that of steps"
+    site.clock.now += 300
+    site.report(lease, 11, "progress", done=30, of=100, text="step")
     found = site.remaining(command)
     assert found is not None
-    assert (found.seconds, found.by_steps) == (pytest.approx(900), True)
-    assert found.sentence.startswith("About 15 min left (")
+    assert (found.seconds, found.by_steps) == (pytest.approx(840), True)
+    assert found.sentence.startswith("About 14 min left (")
     assert found.sentence.endswith("by the progress that it reports: no earlier job has its code.")
     site.lose(lease)
-    site.report(site.run_cells(command, hashes=()), 11, "progress", done=26, of=100, text="step")
+    again = site.run_cells(command, hashes=())
+    site.report(again, 12, "progress", done=26, of=100, text="step")
     site.clock.now += 10
+    site.report(again, 13, "progress", done=36, of=100, text="step")
     later = site.remaining(command)
     # It may have gone on with a checkpoint.
     assert later is not None
     assert not later.by_steps
+
+
+def test_the_remaining_time_narrows_with_the_progress_towards_the_end(site: Site) -> None:
+    site.run_times.load()
+    command = site.submit()
+    lease = site.run_cells(command, hashes=())
+    site.clock.now += 120
+    end = site.clock.now + 1000
+    found = []
+    for done in range(0, 100, 10):
+        site.report(lease, 10 + done, "progress", done=done, of=100, text="")
+        if (each := site.remaining(command)) is not None and each.by_steps:
+            assert each.low <= end - site.clock.now <= each.high
+            found.append(each)
+        site.clock.now += 100
+    assert len(found) == 9
+    widths = [each.high - each.low for each in found]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < widths[0] / 10
+
+
+def test_epochs_whose_steps_begin_again_say_nothing_of_the_whole_job(site: Site) -> None:
+    site.run_times.load()
+    command = site.submit()
+    lease = site.run_cells(command, hashes=())
+    seq = 10
+    for _ in range(2):
+        for step in range(0, 100, 10):
+            site.report(lease, seq, "progress", done=step, of=100, text="")
+            seq, site.clock.now = seq + 1, site.clock.now + 10
+    found = site.remaining(command)
+    assert found is not None
+    assert not found.by_steps
+    assert found.sentence.startswith("Remaining time unknown")
 
 
 @pytest.mark.parametrize(("cells", "known"), [(("aa", "bb"), True), (("aa", "bb", "cc"), False)])
@@ -338,8 +379,9 @@ def test_progress_in_the_last_cell_alone_is_that_of_the_job(
     site.run_times.refresh()
     made = site.submit(**NOTEBOOK)
     lease = site.run_cells(made, 30, hashes=cells)
+    site.report(lease, 2000, "progress", number=2, done=0, of=100, text="")
     site.clock.now += 100
-    site.report(lease, 2000, "progress", done=50, of=100, text="")
+    site.report(lease, 2001, "progress", number=2, done=50, of=100, text="")
     found = site.remaining(made)
     assert found is not None
     assert found.by_steps is known
