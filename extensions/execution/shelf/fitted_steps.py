@@ -103,6 +103,14 @@ class FittedSteps:
         changes = any(_may_change_inputs(step) for step in kept)
         return FittedPipeline(name=name, whole=whole, steps=kept, keys=keys, changes_inputs=changes)
 
+    def kept(self, key: str) -> Any:
+        """Return the step of a content."""
+        return self._steps[key]
+
+    def replace(self, key: str, step: Any) -> None:
+        """Keep an equal step instead."""
+        self._steps[key] = step
+
     def _keep(self, name: str, step: Any) -> str:
         self.given += 1
         try:

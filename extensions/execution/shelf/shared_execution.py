@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .fitted_steps import FittedPipeline
+from .stacked_classifiers import StackedClassifiers
 
 Results = dict[str, Any]
 """Results by the names of pipelines; an exception where execution raised one."""
@@ -18,14 +19,22 @@ def plainly(pipelines: Sequence[FittedPipeline], inputs: Any, method: str) -> Re
     return {each.name: _result(each, inputs, method) for each in pipelines}
 
 
-def with_shared_steps(pipelines: Sequence[FittedPipeline], inputs: Any, method: str) -> Results:
+def with_shared_steps(
+    pipelines: Sequence[FittedPipeline],
+    inputs: Any,
+    method: str,
+    stacks: Mapping[tuple[str, ...], StackedClassifiers],
+) -> Results:
     """Return the result of each pipeline; what begins equally is executed once.
+
+    Linear classifiers of a stack get their scores from one product.
 
     What several steps read cannot be written to: a step that tries raises, and its pipeline must be
     executed plainly.
     """
     readers = Counter(key for each in pipelines for key in _prefixes(each))
     done: dict[tuple[str, ...], Any] = {}
+    scores: dict[tuple[str, ...], Any] = {}
     found: Results = {}
     for each in pipelines:
         try:
@@ -40,7 +49,7 @@ def with_shared_steps(pipelines: Sequence[FittedPipeline], inputs: Any, method: 
                 found[each.name] = copy.copy(done[each.keys])
             else:
                 value = each.own(value) if value is inputs else value
-                found[each.name] = getattr(each.steps[-1], method)(value)
+                found[each.name] = _predicted(each, value, method, stacks, scores)
                 if readers[each.keys] > 1:
                     done[each.keys] = copy.copy(found[each.name])
         except Exception as error:  # what a step of a user may raise
@@ -49,7 +58,26 @@ def with_shared_steps(pipelines: Sequence[FittedPipeline], inputs: Any, method: 
             readers[key] -= 1
             if not readers[key]:
                 done.pop(key, None)
+                scores.pop(key, None)
     return found
+
+
+def _predicted(
+    pipeline: FittedPipeline,
+    features: Any,
+    method: str,
+    stacks: Mapping[tuple[str, ...], StackedClassifiers],
+    scores: dict[tuple[str, ...], Any],
+) -> Any:
+    """Return the result of the last step; scores of a stack are computed for its first one."""
+    *_, key = pipeline.keys
+    before = pipeline.keys[:-1]
+    stack = stacks.get(before)
+    if stack is None or not stack.has(key, method):
+        return getattr(pipeline.steps[-1], method)(features)
+    if before not in scores:
+        scores[before] = stack.scores(features)
+    return stack.result(key, scores[before], method)
 
 
 def _prefixes(pipeline: FittedPipeline) -> list[tuple[str, ...]]:

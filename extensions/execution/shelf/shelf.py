@@ -26,6 +26,7 @@ from .fitted_steps import FittedPipeline, FittedSteps, named
 from .onnx_steps import NotConvertible, OnnxSteps, probes
 from .result_difference import prediction_difference, probability_difference
 from .shared_execution import Results, plainly, with_shared_steps
+from .stacked_classifiers import StackedClassifiers, stack_classifiers
 
 SAMPLE_ROWS: Final = 16
 """Rows of the first call on which ways of execution are compared and timed."""
@@ -38,7 +39,8 @@ class Shelf:
     """Fitted scikit-learn pipelines; equal steps are kept once and executed once for all.
 
     ``shelf.predict(inputs)`` equals ``{name: pipeline.predict(inputs)}``, and
-    ``shelf[name].predict(inputs)`` that of one pipeline. A call with one row goes through ONNX
+    ``shelf[name].predict(inputs)`` that of one pipeline. Linear classifiers that read the same
+    features of texts get their scores from one product. A call with one row goes through ONNX
     where that is faster: labels are those of plain execution, probabilities may differ by 0.001.
 
     The pipelines must not be changed afterwards.
@@ -66,6 +68,7 @@ class Shelf:
         self._calls, self._seconds = calls, seconds
         self._steps = FittedSteps()
         self._pipelines: dict[str, FittedPipeline] = {}
+        self._stacks: dict[tuple[str, ...], StackedClassifiers] = {}
         self._onnx = OnnxSteps()
         self._lock = threading.RLock()
         self._alone: dict[tuple[str, str], str] = {}
@@ -80,6 +83,7 @@ class Shelf:
             self._pipelines[name] = self._steps.add(name, each)
         if not self._pipelines:
             raise InvalidInput("The shelf has no pipelines.", accepted="Pass at least one.")
+        self._stacks = stack_classifiers(self._pipelines, self._steps)
 
     @classmethod
     def load(cls, folder: str | Path, *, calls: int = CALLS, seconds: float = SECONDS) -> Shelf:
@@ -185,14 +189,14 @@ class Shelf:
             self._failed_samples[method] += 1
             if failed == len(every) or self._failed_samples[method] < _FAILED_SAMPLES:
                 return None
-        found = with_shared_steps(every, copy.deepcopy(sample), method)
+        found = with_shared_steps(every, copy.deepcopy(sample), method, self._stacks)
         for each in every:
             if why := _reason(each, expected[each.name], found[each.name]):
                 self._alone[method, each.name] = why
         together = [each for each in every if (method, each.name) not in self._alone]
 
         def shared(rows: Any) -> Results:
-            results = with_shared_steps(together, rows, method)
+            results = with_shared_steps(together, rows, method, self._stacks)
             # Plain execution raises the error of the caller, or none.
             plain = [
                 each

@@ -17,7 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
-from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.linear_model import (
+    LogisticRegression,
+    Perceptron,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+)
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import FunctionTransformer, Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,6 +31,9 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from carrel.extensions.execution import Shelf, explain
+from carrel.extensions.execution.shelf.fitted_steps import FittedSteps
+from carrel.extensions.execution.shelf.shared_execution import with_shared_steps
+from carrel.extensions.execution.shelf.stacked_classifiers import stack_classifiers
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound
 
 from .... import torch_packages
@@ -118,6 +127,70 @@ def test_all_pipelines_give_what_each_gives_alone(kinds: list[tuple[float, str]]
     for name, pipeline in pipelines.items():
         np.testing.assert_array_equal(found[name], pipeline.predict(NUMBERS))
         np.testing.assert_array_equal(shelf[name].predict(NUMBERS), pipeline.predict(NUMBERS))
+
+
+LINEAR = (
+    lambda number: LogisticRegression(C=number + 1),
+    lambda number: LinearSVC(C=number + 1, fit_intercept=number % 2 == 0),
+    lambda number: SGDClassifier(random_state=number),
+    lambda number: Perceptron(random_state=number),
+    lambda number: RidgeClassifier(alpha=number + 1),
+    lambda _number: MultinomialNB(),
+    lambda number: DecisionTreeClassifier(random_state=number),
+)
+
+
+@examples(6, 200)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(LINEAR), st.sampled_from([2, 3]), st.booleans()),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_classifiers_of_the_same_texts_give_what_each_gives_alone(
+    kinds: list[tuple[Any, int, bool]],
+) -> None:
+    pipelines = {
+        f"{number}": make_pipeline(CountVectorizer(binary=binary), make(number)).fit(
+            TEXTS, [label if classes == 3 else label == "drink" for label in LABELS]
+        )
+        for number, (make, classes, binary) in enumerate(kinds)
+    }
+    steps = FittedSteps()
+    shelved = {name: steps.add(name, each) for name, each in pipelines.items()}
+    stacks = stack_classifiers(shelved, steps)
+    rows = [*TEXTS, "", "nothing known", "red red tea"]
+    for method in ("predict", "predict_proba"):
+        found = with_shared_steps(list(shelved.values()), rows, method, stacks)
+        for name, pipeline in pipelines.items():
+            if not hasattr(pipeline, method):
+                assert isinstance(found[name], AttributeError)
+                continue
+            expected = getattr(pipeline, method)(rows)
+            # Not only close: a label may hang on the last bit of two scores.
+            np.testing.assert_array_equal(found[name], expected)
+            np.testing.assert_array_equal(getattr(shelved[name].whole, method)(rows), expected)
+            assert found[name].dtype == expected.dtype
+
+
+def test_different_classifiers_of_the_same_texts_are_stacked() -> None:
+    steps = FittedSteps()
+    shelved = {
+        str(number): steps.add(str(number), text_pipeline(make(number)))
+        for number, make in enumerate(LINEAR)
+    }
+    (stack,) = stack_classifiers(shelved, steps).values()
+    assert set(stack.heads) == {shelved[name].keys[-1] for name in "01234"}
+
+
+def test_stacked_classifiers_leave_the_users_pipelines_as_they_are() -> None:
+    pipelines = [text_pipeline(LogisticRegression(C=c)) for c in (1, 10)]
+    before = [each.steps[-1][1].coef_ for each in pipelines]
+    shelf = Shelf(pipelines, seconds=0)
+    shelf.predict(TEXTS)
+    for each, coefficients in zip(pipelines, before, strict=True):
+        assert each.steps[-1][1].coef_ is coefficients
 
 
 def test_a_step_that_changes_its_input_is_executed_alone() -> None:

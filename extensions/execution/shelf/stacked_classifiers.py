@@ -1,0 +1,147 @@
+"""Keep the coefficients of linear classifiers with equal features in one matrix.
+
+One product gives the scores of all of them; scikit-learn's own code makes labels and probabilities
+of each one's columns. The product of a sparse and a dense matrix adds up each column in the same
+order whichever columns stand beside it, so scores are those of plain execution.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from .fitted_steps import FittedPipeline, FittedSteps
+
+_SPARSE_STEPS: Final = (
+    "CountVectorizer", "HashingVectorizer", "Normalizer", "TfidfTransformer", "TfidfVectorizer",
+)  # fmt: skip  # a list
+"""Steps after which features are a sparse matrix, if the first reads texts."""
+_CLASSIFIERS: Final = (
+    "LinearSVC", "LogisticRegression", "Perceptron", "RidgeClassifier", "SGDClassifier",
+)  # fmt: skip  # a list
+
+
+@dataclass(frozen=True, slots=True)
+class StackedClassifiers:
+    """Linear classifiers that read the same features.
+
+    Attributes:
+        together: a classifier with the coefficients of all.
+        heads: by content, what makes labels of scores, and its columns.
+    """
+
+    together: Any
+    heads: dict[str, tuple[Any, slice]]
+
+    def scores(self, features: Any) -> Any:
+        """Return the scores of all classifiers, a column each or one for each class.
+
+        Raises:
+            TypeError: the features are no sparse matrix.
+            ValueError: they are not finite, or of another width.
+        """
+        if not hasattr(features, "tocsr"):
+            raise TypeError(f"features are {type(features).__name__}, not a sparse matrix")
+        return self.together.decision_function(features)
+
+    def has(self, key: str, method: str) -> bool:
+        """Whether a method of a classifier is here, and needs no more than its scores."""
+        if key not in self.heads:
+            return False
+        head, _ = self.heads[key]
+        return method == "predict" or (
+            method == "predict_proba" and type(head).__name__ == "LogisticRegression"
+        )
+
+    def result(self, key: str, scores: Any, method: str) -> Any:
+        """Return the result of one classifier."""
+        head, columns = self.heads[key]
+        own = scores[:, columns].copy()
+        return getattr(head, method)(own[:, 0] if own.shape[1] == 1 else own)
+
+
+def stack_classifiers(
+    pipelines: dict[str, FittedPipeline], steps: FittedSteps
+) -> dict[tuple[str, ...], StackedClassifiers]:
+    """Return the stacks by the steps before them; pipelines keep views of their coefficients."""
+    groups: dict[tuple[str, ...], dict[str, Any]] = {}
+    for each in pipelines.values():
+        if _can_be_stacked(each):
+            groups.setdefault(each.keys[:-1], {})[each.keys[-1]] = each.steps[-1]
+    stacks = {}
+    for before, classifiers in groups.items():
+        if len({step.coef_.shape[1] for step in classifiers.values()}) != 1:
+            continue
+        if len(classifiers) > 1:
+            stacks[before] = _stack(classifiers, steps)
+    _use_kept_steps(pipelines, steps, (key for stack in stacks.values() for key in stack.heads))
+    return stacks
+
+
+def _stack(classifiers: dict[str, Any], steps: FittedSteps) -> StackedClassifiers:
+    import numpy as np  # noqa: PLC0415 # where it is used
+
+    # A row a feature, so that the product reads the coefficients as they are.
+    total = sum(len(step.coef_) for step in classifiers.values())
+    first = next(iter(classifiers.values()))
+    coefficients = np.empty((first.coef_.shape[1], total))
+    offsets = np.empty(total)
+    heads, begin = {}, 0
+    for key, step in classifiers.items():
+        columns = slice(begin, begin + len(step.coef_))
+        coefficients[:, columns] = step.coef_.T
+        offsets[columns] = step.intercept_
+        kept = copy.copy(step)  # the user's own stays as it is
+        kept.coef_ = coefficients[:, columns].T
+        steps.replace(key, kept)
+        head = copy.copy(kept)
+        head.decision_function = _given
+        heads[key] = (head, columns)
+        begin = columns.stop
+    together = copy.copy(first)
+    together.coef_, together.intercept_ = coefficients.T, offsets
+    return StackedClassifiers(together, heads)
+
+
+def _given(scores: Any) -> Any:
+    return scores
+
+
+def _use_kept_steps(
+    pipelines: dict[str, FittedPipeline], steps: FittedSteps, changed: Iterable[str]
+) -> None:
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415 # where it is used
+
+    keys = set(changed)
+    for name, each in pipelines.items():
+        if each.keys[-1] in keys and len(each.keys) > 1:
+            kept = (*each.steps[:-1], steps.kept(each.keys[-1]))
+            names = [step for step, _ in each.whole.steps]
+            whole = Pipeline(list(zip(names, kept, strict=True)))
+            pipelines[name] = replace(each, whole=whole, steps=kept)
+
+
+def _can_be_stacked(pipeline: FittedPipeline) -> bool:
+    import numpy as np  # noqa: PLC0415 # where it is used
+    from sklearn.linear_model._base import LinearClassifierMixin  # noqa: PLC0415 # the same
+
+    *before, last = pipeline.steps
+    if not before or not type(before[0]).__name__.endswith("Vectorizer"):
+        return False
+    if not all(type(step).__module__.startswith("sklearn.") for step in pipeline.steps):
+        return False
+    if any(type(step).__name__ not in _SPARSE_STEPS for step in before):
+        return False
+    if type(last).__name__ not in _CLASSIFIERS:
+        return False
+    if type(last).decision_function is not LinearClassifierMixin.decision_function:
+        return False
+    coefficients = getattr(last, "coef_", None)
+    return (
+        isinstance(coefficients, np.ndarray)
+        and coefficients.ndim == 2  # noqa: PLR2004 # a matrix
+        and coefficients.dtype == np.float64
+        and np.shape(last.intercept_) in ((), (len(coefficients),))
+    )
