@@ -62,8 +62,9 @@ _REFUSED = {
     "400": "The body has another form.",
     "404": "There is no such model.",
     "413": "Too many rows.",
-    "429": "The queue is full, or an answer would come after the deadline; see Retry-After.",
+    "429": "The queue is full, or other calls delay an answer too long; see Retry-After.",
     "500": "The model raised an error.",
+    "504": "The model takes longer than the deadline of the call.",
 }
 
 

@@ -6,8 +6,10 @@ earliest deadline, and with it those for the same model. A request is refused at
 is full, or if with it the plan has an answer after its deadline: its own, or that of a request
 which would be in time without it. An answer that comes too late helps no caller, and makes the next
 ones late too. A request that finds the queue idle is always executed, so an execution that was slow
-once does not close a model: its expected seconds are measured anew. At its deadline each request
-without an answer is refused, also one that is executed: an execution may hang.
+once does not close a model: its expected seconds are measured anew. At its deadline a request that
+waits is refused, as is one under overload. One that is executed is not: the queue was free for it,
+and its model was too slow, which its caller is told; an execution may hang. A model's first
+execution may import and compile; its requests wait longer, by ``FIRST_SECONDS``.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Final
 
-from ...hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls
+from ...hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls, Unavailable
 from ..execution.deadlines.plan import PlacedRun, TimedRequest, free_at, plan
 from .execution_times import ExecutionTimes
 
@@ -35,11 +37,20 @@ QUEUED_ROWS: Final = 1024
 QUEUED_BYTES: Final = 256 << 20
 """Most bytes, as they were sent, of the rows that wait."""
 DEADLINE_SECONDS: Final = 10.0
+FIRST_SECONDS: Final = 60.0
+"""How long after its deadline a request in the first execution of its model may still wait."""
 _SAFE: Final = 0.8
 """Part of a deadline within which an answer must be expected: other work on the machine delays."""
 
 Model = Callable[[list[Any]], Sequence[Any]]
 """Takes rows; returns as many results."""
+
+
+class ExecutionTooSlow(Unavailable):
+    """The execution of a request took longer than its caller waits."""
+
+    code = "execution_too_slow"
+    http_status = 504
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,6 +70,10 @@ class WaitingRows:
     sent_bytes: int = 0
     at_once: bool = False
     """Nothing waited or was executed when it came."""
+    begun: bool = False
+    """It is executed."""
+    first: bool = False
+    """That is the first execution of its model."""
 
 
 @dataclass(slots=True)
@@ -118,7 +133,8 @@ class RequestQueue:
         Raises:
             NotFound: there is no such model.
             TooLarge: these are more rows than may ever wait.
-            TooManyCalls: the queue is full, or the answer is or would be too late.
+            TooManyCalls: the queue is full, or others keep it from an answer in time.
+            ExecutionTooSlow: its own execution takes longer than the caller waits.
             Exception: whatever the model raises on these rows.
         """
         if model not in self.models:
@@ -155,18 +171,32 @@ class RequestQueue:
         insort(self._waiting, waiting, key=lambda each: each.planned)
         self._changed.set()
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(seconds, self._refuse_late, waiting)
+        timers = [loop.call_later(seconds, self._at_deadline, waiting)]
+        timers += [loop.call_later(seconds + FIRST_SECONDS, self._refuse_late, waiting)]
         try:
             return await waiting.done
         finally:  # also if the caller has gone
-            timer.cancel()
+            for timer in timers:
+                timer.cancel()
             self._waiting = [each for each in self._waiting if each is not waiting]
+
+    def _at_deadline(self, late: WaitingRows) -> None:
+        if not late.first:
+            self._refuse_late(late)
 
     def _refuse_late(self, late: WaitingRows) -> None:
         """Refuse a request that has no answer, whether it waits or is executed."""
         if late.done.done():
             return
         self.counts.late += 1
+        if late.begun:
+            late.done.set_exception(
+                ExecutionTooSlow(
+                    f"The model takes longer than the deadline of the call{self._executing()}.",
+                    accepted="Send fewer rows, or a longer deadline.",
+                )
+            )
+            return
         late.done.set_exception(
             TooManyCalls(
                 f"Execution takes longer than expected{self._executing()}.",
@@ -207,6 +237,8 @@ class RequestQueue:
     async def _execute_batch(self, thread: _ModelThread, batch: list[WaitingRows]) -> None:
         """Execute requests; after an error halves of them, as it may be that of one's rows."""
         name = batch[0].model
+        for each in batch:
+            each.begun, each.first = True, name not in self._executed
         parts = [batch]
         while parts:
             part = parts.pop()
@@ -313,7 +345,7 @@ class RequestQueue:
         for each in requests:
             if each.done.done():  # the caller has gone
                 continue
-            if each.at_once or now + self._seconds([each]) < each.deadline:
+            if each.at_once or each.first or now + self._seconds([each]) < each.deadline:
                 kept.append(each)
                 continue
             self._refuse_late(each)

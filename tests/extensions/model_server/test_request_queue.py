@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from carrel.extensions.model_server.execution_times import ExecutionTimes
-from carrel.extensions.model_server.request_queue import QueueCounts, RequestQueue
+from carrel.extensions.model_server.request_queue import (
+    ExecutionTooSlow,
+    QueueCounts,
+    RequestQueue,
+)
 from carrel.hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls
 
 
@@ -231,30 +235,69 @@ def test_a_request_that_waits_is_refused_at_its_deadline_while_another_hangs() -
     with_queue(test)
 
 
-def test_a_request_in_the_batch_of_a_hanging_row_is_refused_at_its_deadline() -> None:
+def test_a_request_in_the_batch_of_a_hanging_row_is_told_so_at_its_deadline() -> None:
     begun, may_end = threading.Event(), threading.Event()
 
     def hangs(rows: list[int]) -> list[int]:
+        if rows == [0]:
+            return rows
         begun.set()
         assert may_end.wait(60)
         return rows
 
     async def test(queue: RequestQueue, model: HeldModel) -> None:
         queue.models = {**queue.models, "hangs": hangs}
+        model.may_end.set()
+        assert await queue.execute("hangs", [0]) == [0]
+        model.begun.clear()
+        model.may_end.clear()
+        (held,) = await queued(queue.execute("double", [1], 60))
+        assert await asyncio.to_thread(model.begun.wait, 60)
         short, long = await queued(queue.execute("hangs", [1], 2), queue.execute("hangs", [2], 60))
         model.may_end.set()
         assert await asyncio.to_thread(begun.wait, 60)
-        with pytest.raises(TooManyCalls, match="executing hangs since"):
+        with pytest.raises(ExecutionTooSlow, match="executing hangs since"):
             await asyncio.wait_for(short, 60)
         running = queue.running()
         assert running is not None
         assert running[0] == "hangs"
         may_end.set()
         assert await long == [2]
-        assert queue.counts == QueueCounts(answered=2, late=1)
+        assert await held == [2]
+        assert queue.counts == QueueCounts(answered=4, late=1)
         assert queue.running() is None
 
     with_queue(test)
+
+
+def test_a_first_execution_is_answered_after_its_deadline_and_a_later_one_is_too_slow() -> None:
+    may_end = threading.Event()
+    held: list[list[int]] = []
+
+    def slow(rows: list[int]) -> list[int]:
+        held.append(rows)
+        assert may_end.wait(60)
+        return rows
+
+    async def test() -> None:
+        queue = RequestQueue({"slow": slow})
+        worker = asyncio.create_task(queue.work())
+        (first,) = await queued(queue.execute("slow", [1], 0.01))
+        with pytest.raises(TimeoutError):  # its deadline has passed, and it waits
+            await asyncio.wait_for(asyncio.shield(first), 0.1)
+        may_end.set()
+        assert await first == [1]
+        may_end.clear()
+        with pytest.raises(ExecutionTooSlow, match="longer than the deadline of the call"):
+            await queue.execute("slow", [2], 0.01)
+        may_end.set()
+        assert await queue.execute("slow", [3]) == [3]
+        assert queue.counts == QueueCounts(answered=2, late=1)
+        worker.cancel()
+        with suppress(asyncio.CancelledError):
+            await worker
+
+    asyncio.run(test())
 
 
 def test_a_request_whose_caller_has_gone_waits_no_longer() -> None:
