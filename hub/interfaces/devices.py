@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from ..records.json_value import Json
-from ..scheduling.model.snapshot import Device, DeviceFile, Health
+from ..scheduling.model.devices import Device, DeviceFile, Health
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

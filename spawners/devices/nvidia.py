@@ -11,7 +11,7 @@ from typing import Final
 
 from ...hub.interfaces.devices import ContainerDevices, DriverReport, EngineDevices
 from ...hub.records.json_value import Json
-from ...hub.scheduling.model.snapshot import Device
+from ...hub.scheduling.model.devices import Device
 
 KIND: Final = "nvidia.com/gpu"
 """The kind of the devices that the NVIDIA container toolkit describes by name (CDI)."""

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, TypeVar
 import pynvml
 
 from ...hub.interfaces.devices import DeviceSignals, DriverDevice, DriverReport, ThrottleReason
-from ...hub.scheduling.model.snapshot import Health
+from ...hub.scheduling.model.devices import Health
 from . import kernel_log
 from .kernel_log import LoggedXid
 
