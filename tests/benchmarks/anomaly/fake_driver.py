@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -64,17 +65,12 @@ class FakeDriver:
     def process_seconds(self, readings: Sequence[Reading]) -> float:
         """Return the seconds of CPU of one query in a process of its own, as the service makes."""
         self._show(readings)
-        before = os.times()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [sys.executable, "-P", "-m", driver.__name__, f"{nvidia.__name__}:NvidiaDevices"]
         environment = {**os.environ, "LD_LIBRARY_PATH": str(self._folder)}
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
-        after = os.times()
-        return (
-            after.children_user
-            + after.children_system
-            - before.children_user
-            - before.children_system
-        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     def _show(self, readings: Sequence[Reading]) -> None:
         os.environ["FAKE_NVML_GPUS"] = str(len(readings))
