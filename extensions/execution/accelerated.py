@@ -162,17 +162,18 @@ class AcceleratedFunction:
         if purity.effects:
             self._keep_effects(purity)
             return self._function(*args, **kwargs)
-        plain, seconds, reason = self._plainly(purity, args, kwargs)
+        plain, _, reason = self._plainly(purity, args, kwargs)
         kind = self._kinds[key] = _ArgumentKind()
         if reason:
             self._switch_off(reason, warn=False)
         else:
             try:
-                self._choose(kind, key, _trained(purity, args, kwargs), args, kwargs)
+                choice = self._choose(kind, key, _trained(purity, args, kwargs), args, kwargs)
             except Exception as error:  # results that cannot be compared
                 self._switch_off(f"the choice {failure(error)}", warn=False)
                 return plain
-            self._check_share(kind, key, seconds, args, kwargs)
+            # The first call is slower than later ones: it allocates.
+            self._check_share(kind, key, choice.results[0].seconds, args, kwargs)
         return plain
 
     def _analyse(self, args: Any, kwargs: Any) -> FunctionPurity:
@@ -197,7 +198,7 @@ class AcceleratedFunction:
 
     def _choose(
         self, kind: _ArgumentKind, key: Any, trained: list[torch.Tensor], args: Any, kwargs: Any
-    ) -> None:
+    ) -> ExecutionChoice:
         function = self._function
         compilation: list[CountedCompilation] = []
 
@@ -236,6 +237,7 @@ class AcceleratedFunction:
         else:
             reason = choice.results[-1].reason
             self._record(f"Executed plainly. The compiled function: {reason}.")
+        return choice
 
     def _keep_breaks(self, compilations: Sequence[CountedCompilation]) -> None:
         for each in compilations:
@@ -251,13 +253,17 @@ class AcceleratedFunction:
     def _check_share(
         self, kind: _ArgumentKind, key: Any, seconds: float, args: Any, kwargs: Any
     ) -> None:
-        """Stop to look at arguments where nothing was gained and looking at them takes long."""
+        """Stop to look at arguments where nothing was gained and looking at them takes long.
+
+        Args:
+            seconds: of plain execution, as the choice measured it.
+        """
         begun = time.perf_counter()
         _signature(args, kwargs)
         if kind.function is None and time.perf_counter() - begun > _LARGEST_SHARE * seconds:
             self._switch_off(
-                f"a call for {_text_of(key)} is so short that it takes a part of its time to look "
-                "at the arguments",
+                f"a call for {_text_of(key)} is so short that the check of its arguments would "
+                "take more than a hundredth of its time",
                 warn=False,
             )
 

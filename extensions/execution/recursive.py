@@ -22,7 +22,7 @@ from .choice import (
     choose,
     failure,
 )
-from .deferred import NotBatchable, Recursion, UsesCaller, recorded_modules
+from .deferred_calls import NotBatchable, Recursion, UsesCaller, recorded_modules
 from .explanation import ExecutionExplanation
 
 DEEPEST: Final = 30_000

@@ -427,3 +427,24 @@ def test_the_compiler_names_the_line_of_a_branch_on_data() -> None:
     text = str(execution.explain(accelerated))
     assert "(if values.mean() > 0.9:): breaks the graph" in text
     assert "torch.cond" in text
+
+
+def test_a_short_function_that_is_executed_plainly_is_called_without_a_look_at_its_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first call is slow, as memory is new; the time that the choice measured counts."""
+
+    def choose_plain(candidates: Any, *_args: Any, **_kwargs: Any) -> Any:
+        choice = execution.choice
+        results = (
+            choice.CandidateResult(name="plain", seconds=1e-7),
+            choice.CandidateResult(name="compiled", reason="not clearly faster"),
+        )
+        return candidates[0].build(), choice.ExecutionChoice(
+            chosen="plain", calls=MANY, results=results
+        )
+
+    monkeypatch.setattr(execution.accelerated, "choose", choose_plain)
+    function = execution.accelerate(scaled, calls=MANY)
+    function(torch.ones(3_000_000))
+    assert "so short that" in str(execution.explain(function))

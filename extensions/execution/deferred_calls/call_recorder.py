@@ -2,7 +2,7 @@
 
 While a function is recorded, a call of a module with tensors, and any function of torch on the
 results, is not executed: it returns a ``DeferredTensor``. Equal calls whose arguments are at most
-so many calls deep form a group; groups are executed by depth, each by ``vmap`` over its calls.
+so many calls deep form a group; groups are executed by depth, each as one batch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, Final
 import torch
 from torch.func import vmap
 from torch.utils import _pytree as pytree
+
+from .node_batch import execute_rows
 
 _OPERATORS: Final = (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow",
@@ -271,8 +273,11 @@ def _execute(group: CallGroup) -> None:
             dimensions.append(None)
             continue
         dimensions.append(0)
-    execute = vmap(partial(plain_call, group.function), in_dims=tuple(dimensions))
-    group.outputs = execute(*columns)
+    call = partial(plain_call, group.function)
+    try:
+        group.outputs = execute_rows(call, columns, [each == 0 for each in dimensions])
+    except Exception:  # whatever a function does that sees no tensor; vmap raises its own errors
+        group.outputs = vmap(call, in_dims=tuple(dimensions))(*columns)
 
 
 def _single(deferred: DeferredTensor) -> Any:
@@ -392,7 +397,8 @@ def _recorded_call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     if recorder is None or not args:
         return _module_call(module, *args, **kwargs)
     for arg in args:
-        if type(arg) is not DeferredTensor and not _holds_tensors(arg):
+        kind = type(arg)
+        if kind is not DeferredTensor and kind is not torch.Tensor and not _holds_tensors(arg):
             return _module_call(module, *args, **kwargs)
     return recorder.record(module, args, kwargs)
 
