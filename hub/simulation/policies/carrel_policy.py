@@ -83,6 +83,10 @@ class Carrel:
         self.waiting = 0
         self.free = float(len(site.devices))
 
+    def snapshot(self) -> Snapshot:
+        """Return what the last decision has left."""
+        return self._initial if self._scheduler is None else self._scheduler.snapshot()
+
     def submit(self, run: Run, now: float) -> None:
         self._runs[run.job.id] = run
         self._events.append(RequestQueued(request=run.request))
