@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 
 from ...hub.errors import InvalidInput
+from .converted_layers.recurrence import RECURRENT, conversion_obstacle
 from .purity import DROPOUT, HOOKS
-from .unrolled_recurrence import RECURRENT, conversion_obstacle
 
 Architecture = tuple[tuple[str, str], ...]
 """Each part of a model with its description; equal for models that compute the same function of

@@ -10,7 +10,6 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ...hub.errors import InvalidInput
-from . import package_cache
 from .choice import (
     CALLS,
     COMPILATION_SECONDS,
@@ -21,7 +20,7 @@ from .choice import (
     choose,
     without_random_numbers,
 )
-from .compilation import CountedCompilation, use_own_cache
+from .compilation import CountedCompilation, compiled_program, module_of, tensor_kind
 from .equality import difference
 from .explanation import ExecutionExplanation
 from .purity.tensor_snapshot import TensorSnapshot, modules_and_tensors
@@ -77,7 +76,7 @@ class CapturedFunction:
         seconds: float,
     ) -> None:
         self._function = function
-        self._kind = _kind(example)
+        self._kinds = [tensor_kind(each) for each in example]
         self._others = 0
         self._chosen = function
         self._choice: ExecutionChoice | None = None
@@ -109,7 +108,7 @@ class CapturedFunction:
         self._chosen, self._choice = choose(
             candidates,
             ExecutionSample(
-                call=lambda candidate: candidate(*example),
+                call=lambda candidate: self._execute(candidate, example),
                 difference=partial(difference, labels=classifier),
             ),
             calls=calls,
@@ -118,10 +117,13 @@ class CapturedFunction:
 
     def __call__(self, *args: torch.Tensor) -> Any:
         with torch.no_grad():
-            if _kind(args) == self._kind:
-                return self._chosen(*args)
-            self._others += 1
-            return self._function(*args)
+            return self._execute(self._chosen, args)
+
+    def _execute(self, chosen: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        if chosen is self._function or [tensor_kind(each) for each in args] == self._kinds:
+            return chosen(*args)
+        self._others += 1
+        return self._function(*args)
 
     def explanation(self) -> ExecutionExplanation:
         notes = []
@@ -144,15 +146,6 @@ def _changes_something(function: Callable[..., Any], example: tuple[torch.Tensor
     return not before.unchanged()
 
 
-def _kind(args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return [
-        (arg.shape, arg.dtype, arg.device, arg.stride())
-        if isinstance(arg, torch.Tensor)
-        else (type(arg),)
-        for arg in args
-    ]
-
-
 def exported(function: Callable[..., Any], example: tuple[torch.Tensor, ...]) -> Callable[..., Any]:
     """Load the package of a function, or build it.
 
@@ -160,25 +153,14 @@ def exported(function: Callable[..., Any], example: tuple[torch.Tensor, ...]) ->
         InvalidInput: the function uses tensors that are no arguments and no weights of a module,
             whose changes cannot be seen.
     """
-    from torch import _inductor  # noqa: PLC0415 # imports take seconds
-
-    module = function if isinstance(function, torch.nn.Module) else _module_of(function)
+    module = function if isinstance(function, torch.nn.Module) else module_of(function)
     program = torch.export.export(module, example)
-    if program.constants or (module is not function and program.state_dict):
+    if module is not function and program.state_dict:
         raise InvalidInput("The function uses tensors that are neither arguments nor weights.")
     if program.graph_signature.buffers_to_mutate:
         raise InvalidInput("A call changes the module.", accepted="Call model.eval() first.")
-    key = package_cache.content_key(program)
-    path = package_cache.find(key)
-    if path is None:
-        use_own_cache()
-        path = package_cache.store(
-            key,
-            lambda target: _inductor.aoti_compile_and_package(program, package_path=target),
-        )
-    package = _inductor.aoti_load_package(str(path))
     # A package has the weights and the mode that the module had.
-    return _while_unchanged(function, package)
+    return _while_unchanged(function, compiled_program(program))
 
 
 def graphed(function: Callable[..., Any], example: tuple[torch.Tensor, ...]) -> Callable[..., Any]:
@@ -208,10 +190,3 @@ def _while_unchanged(
         return faster(*args) if now.unchanged() else function(*args)
 
     return run
-
-
-def _module_of(function: Callable[..., Any]) -> torch.nn.Module:
-    """Return what ``torch.export`` takes in the place of a function."""
-    module = torch.nn.Module()
-    module.forward = function
-    return module

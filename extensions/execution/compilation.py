@@ -1,8 +1,11 @@
-"""Compile functions with ``torch.compile``, and count what is compiled.
+"""Compile functions with ``torch.compile``, and count what is compiled; or ahead of time.
 
 Dynamo compiles a function again for each new kind of input, and goes back to eager execution after
 eight times with only a line in its log. Each function here has a limit of its own, and is used for
 one kind of input; the count shows whether it was compiled at all.
+
+What ``torch.export`` and AOTInductor have compiled is called without Python between the operations,
+and without guards: who calls it compares the kinds of its arguments (``tensor_kind``).
 """
 
 from __future__ import annotations
@@ -10,16 +13,28 @@ from __future__ import annotations
 import linecache
 import os
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from torch.utils import _pytree as pytree
 
 from ...hub.attempts import compile_cache_side
+from ...hub.errors import InvalidInput
 from ..runtime.report import VARIABLE
 from . import package_cache
 
+_AHEAD_ON_PROCESSORS: Final = {
+    # Each matrix product by a loop of its own or by a library, whichever is faster: products of
+    # small matrices take less time than the call of a library.
+    "max_autotune_gemm": True,
+    "max_autotune_gemm_backends": "CPP,ATEN",
+    # Without reports on the error output.
+    "max_autotune_report_choices_stats": False,
+    "autotune_num_choices_displayed": 0,
+}
 _RESUMED: Final = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
 
 
@@ -98,3 +113,90 @@ class CountedCompilation:
         if found := GraphBreak.of(getattr(graph, "compile_subgraph_reason", None)):
             self.breaks[found] = None
         return compile_fx(graph, inputs)
+
+
+def tensor_kind(value: Any) -> tuple[Any, ...]:
+    """Return the kind of an argument: what code without guards is compiled for."""
+    if not isinstance(value, torch.Tensor):
+        return (type(value),)
+    # A sparse tensor has no strides. Numbers may be stored with the other sign (``is_neg``).
+    strides = value.stride() if value.layout is torch.strided else None
+    return (
+        type(value),
+        value.shape,
+        value.dtype,
+        value.device,
+        strides,
+        value.is_neg(),
+        value.is_conj(),
+    )
+
+
+def compiled_program(program: Any) -> Callable[..., Any]:
+    """Load the package of an exported program of tensors, or build it; return what executes it.
+
+    Raises:
+        InvalidInput: the program uses tensors that are neither arguments nor weights.
+    """
+    from torch import _inductor  # noqa: PLC0415 # imports take seconds
+
+    if program.constants:
+        raise InvalidInput("The function uses tensors that are neither arguments nor weights.")
+    devices = {
+        each.meta["val"].device.type
+        for each in program.graph.find_nodes(op="placeholder")
+        if isinstance(each.meta.get("val"), torch.Tensor)
+    }
+    options = _AHEAD_ON_PROCESSORS if devices <= {"cpu"} else {}
+    key = package_cache.content_key(program, options)
+    path = package_cache.find(key)
+    if path is None:
+        use_own_cache()
+
+        def build(target: str) -> None:
+            with warnings.catch_warnings():  # the compiler calls what is deprecated
+                warnings.simplefilter("ignore")
+                _inductor.aoti_compile_and_package(
+                    program, package_path=target, inductor_configs=options
+                )
+
+        path = package_cache.store(key, build)
+    loader = _inductor.aoti_load_package(str(path)).loader
+    # A call of the package itself reads the form of the results from text each time.
+    form = pytree.treespec_loads(loader.get_call_spec()[1])
+    run = loader.run
+    if form.is_leaf():
+        return lambda *tensors: run(list(tensors))[0]
+    return lambda *tensors: pytree.tree_unflatten(run(list(tensors)), form)
+
+
+class ProgramCompilation:
+    """A function of tensors that is compiled ahead of time at its first call.
+
+    Later calls have tensors of the same kinds. What cannot be exported is compiled by
+    ``torch.compile``.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._execute: Callable[..., Any] | None = None
+
+    def __call__(self, *tensors: torch.Tensor) -> Any:
+        if self._execute is None:
+            self._execute = self._compiled(tensors)
+        return self._execute(*tensors)
+
+    def _compiled(self, tensors: tuple[torch.Tensor, ...]) -> Callable[..., Any]:
+        try:
+            execute = compiled_program(torch.export.export(module_of(self._function), tensors))
+            execute(*tensors)
+        except Exception:  # compilers raise errors of many kinds
+            return CountedCompilation(self._function)
+        return execute
+
+
+def module_of(function: Callable[..., Any]) -> torch.nn.Module:
+    """Return what ``torch.export`` takes in the place of a function."""
+    module = torch.nn.Module()
+    module.forward = function
+    return module

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import torch
-from torch.func import functional_call, vmap
 from torch.utils import _pytree as pytree
 
 from ...hub.errors import InvalidInput
 from .architecture import ModelGroup, group_models, places_text
 from .choice import (
     CALLS,
+    COMPILATION_SECONDS,
     SECONDS,
+    ExecutionCandidate,
     ExecutionChoice,
     ExecutionSample,
     choose,
     failure,
 )
+from .compilation import ProgramCompilation, tensor_kind
+from .converted_layers.convolution import convertible
 from .equality import difference
 from .explanation import ExecutionExplanation
-from .group_sizes import Compiler, group_candidates
+from .fused_execution import ArgumentForm, FusedExecution, Outputs, execute_one_by_one
+from .group_sizes import GroupVariant, group_candidates, group_sizes, not_compiled
 from .purity.tensor_snapshot import TensorSnapshot
 from .stacked_state import StackedState, stack
-from .unrolled_recurrence import unrolled
 
-Outputs = list[Any]
 MOST_SHAPES: Final = 8
 """Shapes of inputs for which a choice is made."""
 
@@ -202,7 +203,7 @@ class _ArchitecturePart:
                 )
             return self._loop(args, kwargs)
         first = self._state is None
-        inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if _is_tensor(leaf)]
+        inputs = ArgumentForm.tensors(args, kwargs)
         before = TensorSnapshot(self.group.models, inputs, versions=True)
         try:
             plain = self._loop(args, kwargs)
@@ -222,12 +223,7 @@ class _ArchitecturePart:
             self._stacked = TensorSnapshot(self.group.models, versions=False)
         try:
             self._functions[key], choice = choose(
-                group_candidates(
-                    self._loop,
-                    partial(self._fused, self._state),
-                    len(self.group.models),
-                    compiled=first,
-                ),
+                self._candidates(args, kwargs, compiled=first),
                 ExecutionSample(
                     call=lambda function: function(args, kwargs),
                     difference=partial(difference, labels=self._classifier),
@@ -242,94 +238,51 @@ class _ArchitecturePart:
         return plain
 
     def _loop(self, args: Any, kwargs: Any) -> Outputs:
-        models = self.group.models
-        if not self._per_model:
-            return [model(*args, **kwargs) for model in models]
-        outputs = []
-        for index, model in enumerate(models):
-            own, named = pytree.tree_map_only(torch.Tensor, lambda t, i=index: t[i], (args, kwargs))
-            outputs.append(model(*own, **named))
-        return outputs
+        return execute_one_by_one(self.group.models, args, kwargs, per_model=self._per_model)
 
-    def _fused(
-        self,
-        state: StackedState,
-        size: int,
-        compiler: Compiler,
-    ) -> Callable[..., Outputs]:
-        """Return what executes whole groups as one, and the models left over one by one."""
-        count = len(self.group.models)
-        # Without memory of its own: the weights come with each call.
-        base = unrolled(copy.deepcopy(self.group.models[0]).to("meta"))
-        dimension = 0 if self._per_model else None
-
-        def one(weights: Any, args: Any, kwargs: Any) -> Any:
-            return functional_call(base, weights, args, kwargs)
-
-        def group(weights: Any, args: Any, kwargs: Any) -> Any:
-            return vmap(one, in_dims=(0, dimension, dimension))(weights, args, kwargs)
-
-        execute = compiler(group)
-        stacked = self._stacked
+    def _candidates(self, args: Any, kwargs: Any, *, compiled: bool) -> list[ExecutionCandidate]:
+        state, stacked, models = self._state, self._stacked, self.group.models
+        assert state is not None
         assert stacked is not None
-        starts = range(0, count - count % size, size)
-        weights = []
-        for start in starts:
-            members = state.members(start, start + size)
-            weights.append(members.trainable | members.frozen | members.buffers)
-        rest = self.group.models[len(starts) * size :]
-
-        def run(args: Any, kwargs: Any) -> Outputs:
-            if not stacked.unchanged():
-                # Tensors or modules were replaced, or the mode was changed.
-                return self._loop(args, kwargs)
-            outputs: Outputs = []
-            for start, own in zip(starts, weights, strict=True):
-                rows = (args, kwargs)
-                if self._per_model:
-                    rows = _rows(rows, start, start + size)
-                outputs += _unstack(execute(own, *rows), size)
-            for index, model in enumerate(rest, start=len(starts) * size):
-                own_args, named = args, kwargs
-                if self._per_model:
-                    own_args, named = pytree.tree_map_only(
-                        torch.Tensor, lambda t, i=index: t[i], (args, kwargs)
+        execution = FusedExecution(
+            models,
+            state,
+            ArgumentForm(args, kwargs),
+            per_model=self._per_model,
+            usable=stacked.unchanged,
+        )
+        variants = [GroupVariant(fused=partial(execution.in_groups, compiler=not_compiled))]
+        if compiled:
+            ahead = partial(execution.in_groups, compiler=ProgramCompilation)
+            if any(map(convertible, models[0].modules())):
+                variants.append(
+                    GroupVariant(
+                        name="convolutions as products, compiled",
+                        fused=partial(ahead, products=True),
+                        build_seconds=COMPILATION_SECONDS,
                     )
-                outputs.append(model(*own_args, **named))
-            return outputs
-
-        return run
-
-
-def _is_tensor(leaf: object) -> bool:
-    return isinstance(leaf, torch.Tensor)
-
-
-def _unstack(outputs: Any, size: int) -> Outputs:
-    """Split the outputs of a group into those of its models."""
-    if isinstance(outputs, torch.Tensor):
-        return list(outputs.unbind())
-    leaves, form = pytree.tree_flatten(outputs)
-    rows = [leaf.unbind() for leaf in leaves]
-    return [pytree.tree_unflatten([row[index] for row in rows], form) for index in range(size)]
-
-
-def _rows(inputs: Any, first: int, stop: int) -> Any:
-    return pytree.tree_map_only(torch.Tensor, lambda tensor: tensor[first:stop], inputs)
+                )
+            variants.append(
+                GroupVariant(name="compiled", fused=ahead, build_seconds=COMPILATION_SECONDS)
+            )
+        inputs = ArgumentForm.tensors(args, kwargs)
+        on_processor = all(each.device.type == "cpu" for each in inputs)
+        size = sum(each.nbytes for each in inputs) if on_processor else 0
+        return group_candidates(
+            self._loop,
+            variants,
+            group_sizes(len(models), size // len(models) if self._per_model else size),
+        )
 
 
 def _signature(args: Any, kwargs: Any) -> Any:
     """Return what a chosen function is chosen for: the kind of each input."""
     if not kwargs and len(args) == 1 and isinstance(args[0], torch.Tensor):
-        tensor = args[0]
-        return (tensor.shape, tensor.dtype, tensor.device)
+        return tensor_kind(args[0])
     leaves, form = pytree.tree_flatten((args, kwargs))
     return (
         str(form),
-        *(
-            (leaf.shape, leaf.dtype, leaf.device) if isinstance(leaf, torch.Tensor) else repr(leaf)
-            for leaf in leaves
-        ),
+        *(tensor_kind(leaf) if isinstance(leaf, torch.Tensor) else repr(leaf) for leaf in leaves),
     )
 
 

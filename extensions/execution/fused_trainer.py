@@ -16,14 +16,16 @@ from ...hub.errors import InvalidInput
 from .architecture import ModelGroup, group_models, places_text
 from .choice import (
     CALLS,
+    COMPILATION_SECONDS,
     SECONDS,
     ExecutionChoice,
     ExecutionSample,
     choose,
 )
+from .compilation import CountedCompilation
 from .equality import TOLERANCE, difference
 from .explanation import ExecutionExplanation
-from .group_sizes import Compiler, group_candidates
+from .group_sizes import Compiler, GroupVariant, group_candidates, group_sizes, not_compiled
 from .optimizers import OptimizerSettings
 from .purity import DROPOUT
 from .stacked_state import StackedState, Tensors, stack
@@ -241,7 +243,18 @@ class _TrainedGroup:
         try:
             with _without_dropout(self.group.models) as self._bases:
                 self._chosen, self.choice = choose(
-                    group_candidates(self._loop, self._fused, len(self.group.models)),
+                    group_candidates(
+                        self._loop,
+                        (
+                            GroupVariant(fused=partial(self._fused, not_compiled)),
+                            GroupVariant(
+                                name="compiled",
+                                fused=partial(self._fused, CountedCompilation),
+                                build_seconds=COMPILATION_SECONDS,
+                            ),
+                        ),
+                        group_sizes(len(self.group.models)),
+                    ),
                     ExecutionSample(
                         call=step,
                         result=result,
@@ -292,7 +305,7 @@ class _TrainedGroup:
             gradients[name] = torch.zeros_like(weight) if gradient is None else gradient[None]
         return gradients
 
-    def _fused(self, size: int, compiler: Compiler) -> Callable[..., torch.Tensor]:
+    def _fused(self, compiler: Compiler, size: int) -> Callable[..., torch.Tensor]:
         """Return a step of whole groups as one, and of the models left over one by one."""
         base = copy.deepcopy(self.group.models[0]).to("meta")
         self._bases.append(base)

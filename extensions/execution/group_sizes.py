@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from .choice import COMPILATION_SECONDS, ExecutionCandidate
-from .compilation import CountedCompilation
+from .choice import ExecutionCandidate
 
 Function = Callable[..., Any]
 Compiler = Callable[[Function], Function]
 
 _SIZES: Final = (10, 32)
-"""Sizes to be tried; between half and twice as many where that leaves fewer models over."""
+_SIZES_FOR_LARGE_INPUTS: Final = (2, 10)
+_LARGE: Final = 32 << 10
+"""Bytes of inputs of a model from which few models fill the caches of a processor."""
 
 
-def group_sizes(count: int) -> list[int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupVariant:
+    """A way to execute groups.
+
+    Attributes:
+        name: such as ``compiled``; may be empty.
+        fused: makes what executes groups of a size.
+        build_seconds: the least time that it takes, with a first call.
+    """
+
+    name: str = ""
+    fused: Callable[[int], Function]
+    build_seconds: float = 0.0
+
+
+def group_sizes(count: int, input_bytes: int = 0) -> list[int]:
     """Return how many of so many models should be executed as one, to be tried.
 
-    Large groups save calls, small ones stay in the caches of the processor.
+    Large groups save calls, small ones stay in the caches of the processor. Between half and twice
+    as many are tried where that leaves fewer models over.
+
+    Args:
+        input_bytes: of one model.
     """
     found = []
-    for size in _SIZES:
+    for size in _SIZES_FOR_LARGE_INPUTS if input_bytes >= _LARGE else _SIZES:
         if count <= size:
             found.append(count)
             break
@@ -32,36 +53,21 @@ def group_sizes(count: int) -> list[int]:
 
 
 def group_candidates(
-    plain: Function,
-    fused: Callable[[int, Compiler], Function],
-    count: int,
-    *,
-    compiled: bool = True,
+    plain: Function, variants: Sequence[GroupVariant], sizes: Sequence[int]
 ) -> list[ExecutionCandidate]:
-    """Return plain execution of so many models, and groups of several sizes.
-
-    Args:
-        fused: makes what executes groups of a size, compiled by the second argument.
-        compiled: whether compiled groups are candidates.
-    """
-    sizes = group_sizes(count)
+    """Return plain execution, and each variant in groups of each size."""
     found = [ExecutionCandidate(name="plain", build=lambda: plain)]
     found += [
         ExecutionCandidate(
-            name=f"fused in groups of {size}", build=partial(fused, size, _not_compiled)
+            name=", ".join(filter(None, (f"fused in groups of {size}", variant.name))),
+            build=partial(variant.fused, size),
+            build_seconds=variant.build_seconds,
         )
+        for variant in variants
         for size in sizes
-    ]
-    found += [
-        ExecutionCandidate(
-            name=f"fused in groups of {size}, compiled",
-            build=partial(fused, size, CountedCompilation),
-            build_seconds=COMPILATION_SECONDS,
-        )
-        for size in (sizes if compiled else ())
     ]
     return found
 
 
-def _not_compiled(function: Function) -> Function:
+def not_compiled(function: Function) -> Function:
     return function

@@ -11,7 +11,7 @@ import os
 import platform
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,12 @@ def folder() -> Path:
     return Path(home) / "carrel" / "execution"
 
 
-def content_key(exported: Any) -> str:
+def content_key(exported: Any, options: Mapping[str, object] | None = None) -> str:
     """Return the name of the package of an exported program.
 
-    It depends on the program with its shapes and weights, on the version of PyTorch, and on the
-    features of the processor or GPU. Weights are part of a package: the compiler computes with
-    small ones.
+    It depends on the program with its shapes and weights, on the version of PyTorch, the options
+    of the compiler and the number of threads, and on the features of the processor or GPU. Weights
+    are part of a package: the compiler computes with small ones.
     """
     digest = hashlib.sha256()
     graphs = {
@@ -45,7 +45,8 @@ def content_key(exported: Any) -> str:
         for each in graph.nodes
     )
     program = "\n".join([*nodes, str(exported.graph_signature)])
-    for part in (program, torch.__version__, platform.machine(), _processor(), _gpu()):
+    settings = f"{sorted((options or {}).items())} {torch.get_num_threads()}"
+    for part in (program, settings, torch.__version__, platform.machine(), _processor(), _gpu()):
         digest.update(part.encode() + b"\0")
     for name, weight in sorted(exported.state_dict.items()):
         digest.update(name.encode())

@@ -119,8 +119,10 @@ def captured(command: str) -> list[Row]:
         ("40 layers of width 32, batch 256", narrow, torch.randn(256, 32), 2),
         ("a small CNN, batch 32", cnn(), torch.randn(32, 1, 8, 8), 1.2),
     ):
-        graph = execution.capture(model, inputs, calls=CALLS, seconds=120)
-        report.note(f"{name}: {execution.explain(graph)}")
+        # The second one loads the package that the first has built.
+        for turn in ("first", "second"):
+            graph = execution.capture(model, inputs, calls=CALLS, seconds=120)
+            report.note(f"{name}, {turn} capture: {execution.explain(graph)}")
         with torch.no_grad():
             found = in_turns(
                 {

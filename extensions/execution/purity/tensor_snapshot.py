@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import torch
 
-_ADDRESS: Final = operator.methodcaller("data_ptr")
 _VERSION: Final = operator.attrgetter("_version")
 
 
@@ -31,14 +30,16 @@ class TensorSnapshot:
     ) -> None:
         self._modules = list({id(m): m for root in modules for m in root.modules()}.values())
         self._modes = self._current_modes()
-        self._members = [
-            members
+        members = [
+            each
             for module in self._modules
-            for members in (module._parameters, module._buffers, module._modules)
+            for each in (module._parameters, module._buffers, module._modules)
         ]
+        # Most are empty: their truth is seen faster than their lengths.
+        self._empty = [each for each in members if not each]
+        self._filled = [each for each in members if each]
         self._lengths = self._current_lengths()
-        # Most are empty, and stay so if the lengths are the same.
-        self._filled = [members for members in self._members if members]
+        self._views = [each.values() for each in self._filled]
         self._values = list(self._current_values())
         # Kept, so that no new tensor gets the identity of one of these.
         self._tensors = [each for each in self._values if isinstance(each, torch.Tensor)]
@@ -54,6 +55,7 @@ class TensorSnapshot:
         """Return whether all is as it was."""
         return (
             self._modes == self._current_modes()
+            and not any(self._empty)
             and self._lengths == self._current_lengths()
             and all(map(operator.is_, self._values, self._current_values()))
             and self._addresses == self._current_addresses()
@@ -64,13 +66,13 @@ class TensorSnapshot:
         return [module.training for module in self._modules]
 
     def _current_values(self) -> Iterable[Any]:
-        return chain.from_iterable([members.values() for members in self._filled])
+        return chain.from_iterable(self._views)
 
     def _current_lengths(self) -> list[int]:
-        return list(map(len, self._members))
+        return list(map(len, self._filled))
 
     def _current_addresses(self) -> list[int]:
-        return list(map(_ADDRESS, self._with_addresses))
+        return list(map(torch.Tensor.data_ptr, self._with_addresses))
 
     def _current_versions(self) -> list[int]:
         return list(map(_VERSION, self._with_versions))

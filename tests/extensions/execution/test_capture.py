@@ -27,9 +27,13 @@ def test_few_calls_are_executed_plainly_and_other_inputs_too() -> None:
     captured = execution.capture(net, torch.ones(1, 3), calls=1)
     for inputs in (torch.ones(1, 3), torch.ones(4, 3)):
         torch.testing.assert_close(captured(inputs), net(inputs).detach())
-    assert "1 calls had inputs of another kind" in str(execution.explain(captured))
+    assert "chosen: plain" in str(execution.explain(captured))
     with pytest.raises(RuntimeError):
         captured(torch.ones(4, 2))
+    sparse = torch.eye(3).to_sparse()
+    assert torch.equal(
+        execution.capture(lambda x: x * 2, sparse, calls=1)(sparse).to_dense(), torch.eye(3) * 2
+    )
 
 
 def test_bad_examples_are_refused_or_raise_what_the_function_raises() -> None:
@@ -140,6 +144,88 @@ def test_a_package_is_kept_by_content_and_not_used_once_weights_change(cache: Pa
         torch.testing.assert_close(run(inputs), net(inputs))
     with pytest.raises(InvalidInput, match="neither arguments nor weights"):
         exported(lambda first: first * net[0].bias.detach()[0], (inputs,))
+
+
+CHANGES = {
+    "optimizer step": lambda net: torch.optim.SGD(net.parameters(), lr=0.5).step(),
+    "load_state_dict": lambda net: net.load_state_dict(
+        {name: value + 1 for name, value in net.state_dict().items()}
+    ),
+    "data": lambda net: setattr(net[0].weight, "data", torch.ones(4, 5)),
+    "parameter": lambda net: setattr(net[0], "weight", nn.Parameter(torch.ones(4, 5))),
+    "buffer": lambda net: net[1].running_mean.add_(1),
+    "mode": lambda net: net[1].train(),
+    "layer": lambda net: net.append(nn.Tanh()),
+    "dictionary": lambda net: vars(net[0])["_parameters"].update(
+        weight=nn.Parameter(torch.ones(4, 5))
+    ),
+    "bias of none": lambda net: net[2].register_parameter("bias", nn.Parameter(torch.ones(3))),
+    "fewer layers": lambda net: net.__delitem__(2),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_package_is_not_used_once_its_module_changes(change: str) -> None:
+    net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3, bias=False)).eval()
+    inputs = torch.randn(2, 5)
+    net(inputs).sum().backward()
+    with torch.no_grad():
+        run = execution.captured.exported(net, (inputs,))
+        before = run(inputs)
+        torch.testing.assert_close(before, net(inputs))
+        CHANGES[change](net)
+        found = run(inputs)
+        if change != "mode":  # a call in training mode changes the statistics
+            torch.testing.assert_close(found, net(inputs))
+        assert found.shape != before.shape or not torch.equal(found, before)
+
+
+@pytest.mark.slow
+def test_a_package_is_moved_with_its_module() -> None:
+    net, inputs = nn.Linear(5, 4), torch.randn(2, 5)
+    with torch.no_grad():
+        run = execution.captured.exported(net, (inputs,))
+        net.requires_grad_(False)
+        torch.testing.assert_close(run(inputs), net(inputs))
+        net.double()
+        torch.testing.assert_close(run(inputs.double()), net(inputs.double()))
+
+
+@pytest.mark.slow
+def test_inputs_of_another_kind_do_not_reach_a_package() -> None:
+    """A package has no guards: it reads the memory of a tensor as that of the example."""
+    net, inputs = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), torch.randn(3, 6)[:, ::2]
+    captured = execution.capture(net, inputs, calls=1_000_000_000)
+    assert "chosen: plain" not in str(execution.explain(captured))
+    negated = torch.complex(inputs.contiguous(), inputs.contiguous()).conj().imag
+    assert negated.is_neg()
+    assert negated.stride() == inputs.stride()
+    others = (
+        inputs.t(),
+        negated,
+        inputs.double(),
+        inputs[:2],
+        inputs[:1].expand(3, 3),
+    )
+    for other in others:
+        with torch.no_grad():
+            model = net.double() if other.dtype is torch.float64 else net.float()
+            torch.testing.assert_close(captured(other), model(other))
+    assert f"{len(others)} calls had inputs of another kind" in str(execution.explain(captured))
+
+
+def test_the_name_of_a_package_depends_on_options_and_threads() -> None:
+    program = torch.export.export(nn.Linear(3, 2), (torch.ones(1, 3),))
+    key = execution.package_cache.content_key
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = key(program)
+        torch.set_num_threads(2)
+        assert len({one, key(program), key(program, {"max_autotune_gemm": True})}) == 3
+    finally:
+        torch.set_num_threads(threads)
 
 
 @pytest.mark.slow

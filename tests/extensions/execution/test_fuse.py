@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +18,15 @@ from ...property_settings import examples
 
 torch, execution = torch_packages.load()
 nn = torch.nn
+convolution = importlib.import_module("carrel.extensions.execution.converted_layers.convolution")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
 
 NOT_COMPILED = {"calls": 1}
 """So few calls that no compilation can pay."""
@@ -301,7 +311,7 @@ def test_memory_that_is_missing_later_means_one_by_one() -> None:
         raise torch.OutOfMemoryError("not enough memory")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execution.fused_models, "functional_call", full)
+        patch.setattr(execution.fused_execution, "functional_call", full)
         assert_same(fused(inputs), loop(models, inputs))
 
 
@@ -341,6 +351,116 @@ def test_compiled_groups_have_the_results_of_a_loop_and_many_of_them_are_compile
         assert choice.results[-1].name == "fused in groups of 7, compiled"
         assert choice.results[-1].seconds > 0, str(choice)
         assert_same(fused(inputs), loop(models, inputs))
+
+
+@pytest.mark.slow
+def test_compiled_groups_follow_weights_and_read_no_inputs_of_another_kind() -> None:
+    models = [mlp() for _ in range(5)]
+    inputs = torch.randn(6, 12)[:, ::2]
+    negated = torch.complex(inputs.contiguous(), inputs.contiguous()).conj().imag
+    assert negated.stride() == inputs.stride()
+    fused = execution.fuse(models, calls=1_000_000_000)
+    for _ in range(2):
+        assert_same(fused(inputs), loop(models, inputs))
+    (choice,) = execution.explain(fused).choices.values()
+    assert "compiled" in choice.chosen
+    models[2].load_state_dict(mlp().state_dict())
+    optimizer = torch.optim.SGD(models[1].parameters(), lr=0.5)
+    models[1](inputs).sum().backward()
+    optimizer.step()
+    for other in (inputs, inputs.t(), negated, inputs[:1].expand(6, 6)):
+        for _ in range(2):
+            assert_same(fused(other), loop(models, other))
+    models[3][0].weight.data = torch.ones(5, 6)
+    models[4].append(nn.Tanh())
+    models[0][0] = nn.Linear(6, 5)
+    assert_same(fused(inputs), loop(models, inputs))
+
+
+@pytest.mark.slow
+def test_arguments_with_names_and_numbers_are_compiled_for_these_numbers() -> None:
+    class Steps(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, pair: Any, *, steps: int) -> Any:
+            first, second = pair
+            for _ in range(steps):
+                first = self.layer(first).tanh() + second
+            return {"last": first, "twice": [first * 2, first[0]]}
+
+    models = [Steps() for _ in range(4)]
+    inputs = (torch.randn(2, 4), torch.randn(2, 4))
+    for per_model in (False, True):
+        rows = tuple(each.expand(4, 2, 4).contiguous() for each in inputs)
+        fused = execution.fuse(models, calls=1_000_000_000, per_model=per_model)
+        for steps in (1, 2, 1):
+            for _ in range(2):
+                found = fused(rows if per_model else inputs, steps=steps)
+                with torch.no_grad():
+                    expected = [model(inputs, steps=steps) for model in models]
+                assert not execution.equality.difference(expected, found)
+        assert "failed" not in str(execution.explain(fused))
+
+
+@pytest.mark.slow
+def test_a_function_that_cannot_be_exported_is_compiled_with_guards() -> None:
+    hidden = torch.randn(3)
+    compiled = execution.compilation.ProgramCompilation(lambda inputs: inputs * hidden)
+    inputs = torch.randn(3)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(inputs), inputs * hidden)
+    hidden.add_(1)
+    torch.testing.assert_close(compiled(inputs), inputs * hidden)
+
+
+@examples(25, 200)
+@given(data=st.data())
+def test_convolutions_as_products_have_the_results_of_the_layer(data: Any) -> None:
+    small = st.integers(1, 3)
+    pair = st.tuples(small, small)
+    stride, dilation, kernel = (data.draw(pair) for _ in range(3))
+    padding = data.draw(st.tuples(st.integers(0, 3), st.integers(0, 3)))
+    layer = nn.Conv2d(
+        data.draw(small), data.draw(small), kernel, stride=stride, padding=padding,
+        dilation=dilation, bias=data.draw(st.booleans()), dtype=torch.float64,
+    )  # fmt: skip
+    shape = (layer.in_channels, data.draw(st.integers(7, 12)), data.draw(st.integers(7, 12)))
+    inputs = torch.randn(shape if data.draw(st.booleans()) else (2, *shape), dtype=torch.float64)
+    converted = convolution.as_products(copy.deepcopy(layer))
+    assert type(converted) is not nn.Conv2d
+    torch.testing.assert_close(converted(inputs), layer(inputs))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(4, 4, 3, groups=2),
+        nn.Conv2d(1, 1, 3, padding="same"),
+        nn.Conv2d(1, 1, 3, padding=1, padding_mode="circular"),
+        nn.Conv2d(17, 2, 3),
+        nn.Conv1d(1, 1, 3),
+    ],
+)
+def test_other_convolutions_stay_as_they_are(layer: Any) -> None:
+    kind = type(layer)
+    assert type(convolution.as_products(layer)) is kind
+
+
+@pytest.mark.slow
+def test_groups_of_convolutions_have_the_results_of_a_loop() -> None:
+    models = [
+        nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(36, 3))
+        for _ in range(5)
+    ]
+    inputs = torch.randn(2, 1, 8, 8)
+    fused = execution.fuse(models, calls=1_000_000_000)
+    for _ in range(2):
+        assert_same(fused(inputs), loop(models, inputs))
+    (choice,) = execution.explain(fused).choices.values()
+    names = [each.name for each in choice.results if each.seconds > 0]
+    assert "fused in groups of 5, convolutions as products, compiled" in names, str(choice)
 
 
 @pytest.mark.slow
