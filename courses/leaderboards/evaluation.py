@@ -119,6 +119,13 @@ class WeightsEvaluation:
         for course, name in self._store.waiting():
             self.advance(course, name)
 
+    def failure(self, request: str) -> str:
+        """Why the teacher's files failed in a request; empty where they did not, or it is gone."""
+        record, files = self._record(request), self.access.context.files
+        if record is None or record.lease is None or not files.keeps(record.id):
+            return ""
+        return _result(files.attempt_folder(record.id, record.lease.epoch)).failure
+
     def wait(self, request: str) -> str:
         """Why the submissions of a request wait, for their students."""
         record = self._record(request)

@@ -6,7 +6,7 @@ refused and not even stored.
 
 Requests (``evaluation``) belong to the teacher, so that students see neither log nor files, and use
 idle capacity. A submission is stored before its request is queued; one that was not evaluated, by a
-fault of the system or of the teacher's file, costs none of the day.
+fault of the system or of the teacher's file, costs its student nothing.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from ..roster.access import (
 )
 from ..roster.class_list import ClassList
 from .evaluation import ONE_BY_ONE, WeightsEvaluation
+from .fault_recovery import failure_of, left_by_faults, score_again
 from .standings import LOWER_IS_BETTER, pseudonym, standings
 from .table_cache import TableCache
 from .weights_file import stored_tensors
@@ -142,14 +143,20 @@ class LeaderboardService:
         self.evaluation.settle(course, name)
         rows = self._rows(board, names=True, private=True) if board else []
         wait = cache(self.evaluation.wait)
+        entries = self._store.entries(course, name)
+        faults = left_by_faults(entries)
         return LeaderboardLogOut(
             rule=rule_out(course, name, board),
             rows=rows,
-            entries=[
-                self._entry_out(each, wait, names=True, private=True)
-                for each in self._store.entries(course, name)
-            ],
+            entries=[self._entry_out(each, wait, names=True, private=True) for each in entries],
+            unscored=len(faults),
+            failure=failure_of(self.evaluation, faults),
         )
+
+    def score_again(self, who: Identity, course: str, name: str) -> LeaderboardLogOut:
+        """Score what a fault left without score; safe to repeat. See `fault_recovery`."""
+        score_again(self.access, self.evaluation, who, course, name)
+        return self.log(who, course, name)
 
     def _files(self, body: BundleIn, known: Leaderboard | None) -> Folder:
         bundle = bundle_of_body(body)
@@ -163,8 +170,8 @@ class LeaderboardService:
 
     def _check_no_scores(self, rule: Leaderboard) -> None:
         entries = self.evaluation.entries(rule.course, rule.assignment)
-        ended = EntryOutcome.REFUSED, EntryOutcome.FAULT
-        count = sum(each.outcome not in ended for each in entries)
+        comparable = EntryOutcome.WAITING, EntryOutcome.SCORED
+        count = sum(each.outcome in comparable for each in entries)
         if count:
             raise Conflict(
                 f"{units.count(count, 'submission')} of {rule.assignment} would not be comparable "
@@ -330,6 +337,12 @@ class LeaderboardService:
         bad = _unscored_since(begin, own)
         if bad >= MOST_REFUSED_PER_DAY:
             raise Conflict(f"{bad} files of yours were not scored today.", accepted=accepted)
+        left = len(left_by_faults(own))
+        if left >= MOST_REFUSED_PER_DAY:
+            raise Conflict(
+                f"{left} files of yours could not be scored, for no fault of yours.",
+                accepted="Your teacher has them scored again; then you can submit further ones.",
+            )
 
     # -- days and due dates ---------------------------------------------------------------
 
@@ -356,7 +369,7 @@ class LeaderboardService:
     ) -> int:
         """How many submissions are possible today, before the due date."""
         begin, _ = day_of(assignment, self.access.context.clock())
-        if _unscored_since(begin, own) >= MOST_REFUSED_PER_DAY:
+        if max(_unscored_since(begin, own), len(left_by_faults(own))) >= MOST_REFUSED_PER_DAY:
             return 0
         return max(0, board.per_day - self._used(assignment, own))
 
@@ -425,10 +438,10 @@ class LeaderboardService:
 def _stands(entry: LeaderboardEntry, board: Leaderboard) -> bool:
     """Whether a verdict holds for the same file again.
 
-    A fault does not, nor a refusal by files of the teacher that were corrected since.
+    One without score does not, nor a refusal by files of the teacher that were corrected since.
     """
     match entry.outcome:
-        case EntryOutcome.FAULT:
+        case EntryOutcome.FAULT | EntryOutcome.STOPPED:
             return False
         case EntryOutcome.REFUSED:
             return not entry.request or entry.sent_at >= board.at
@@ -437,9 +450,8 @@ def _stands(entry: LeaderboardEntry, board: Leaderboard) -> bool:
 
 
 def _unscored_since(begin: float, own: Sequence[LeaderboardEntry]) -> int:
-    """How many files were refused, or ended as faults: such a file costs no submission, but time
-    of the pool."""
-    ended = EntryOutcome.REFUSED, EntryOutcome.FAULT
+    """How many files were refused or stopped, which cost time of the pool, but no submission."""
+    ended = EntryOutcome.REFUSED, EntryOutcome.STOPPED
     return sum(each.sent_at >= begin and each.outcome in ended for each in own)
 
 

@@ -48,7 +48,9 @@ def after_evaluation(entry: LeaderboardEntry, evaluated: Evaluated) -> Leaderboa
             return replace(entry, request="", sentence=f"{why} It is evaluated once more.")
         twice = " Its second evaluation has failed too." if found and failed else ""
         sentence = f"{why}{twice} {COSTS_NOTHING}"
-        return replace(entry, outcome=EntryOutcome.FAULT, sentence=sentence)
+        stopped = found is not None and found.stopped
+        outcome = EntryOutcome.STOPPED if stopped else EntryOutcome.FAULT
+        return replace(entry, outcome=outcome, sentence=sentence)
     if found.problem or found.public is None:
         return replace(entry, outcome=EntryOutcome.REFUSED, sentence=found.problem)
     return replace(

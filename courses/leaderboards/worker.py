@@ -218,12 +218,16 @@ class _BatchSandbox:
         while groups:
             run = _SandboxRun()
             yield from self._run(batch, groups, run)
-            if not run.prepared or len(run.not_run) == len(groups):
+            if not run.prepared:
+                why = f"The files of the leaderboard could not be loaded. {run.sentence}"
+                yield [_fault(name, why) for group in groups for name in group]
+                return
+            if len(run.not_run) == len(groups):
                 yield [_fault(name, run.sentence) for group in groups for name in group]
                 return
-            faults = [_fault(group[0], run.sentence) for group in run.failed if len(group) == 1]
-            if faults:
-                yield faults
+            stopped = [group[0] for group in run.failed if len(group) == 1]
+            if stopped:
+                yield [_fault(name, run.sentence, stopped=True) for name in stopped]
             self.at_once = min([self.at_once, *map(_half, run.too_slow)])
             groups = [
                 part
@@ -361,8 +365,8 @@ def _result(ran: CellRun) -> dict[str, dict[str, object]] | None:
     return None
 
 
-def _fault(name: str, sentence: str) -> EntryScoreOut:
-    return EntryScoreOut(entry=name, problem=sentence, fault=True)
+def _fault(name: str, sentence: str, *, stopped: bool = False) -> EntryScoreOut:
+    return EntryScoreOut(entry=name, problem=sentence, fault=True, stopped=stopped)
 
 
 def _score(name: str, found: Mapping[str, object]) -> EntryScoreOut:

@@ -16,11 +16,16 @@ SCORED_AT_ONCE: Final = 32
 
 
 class EntryOutcome(StrEnum):
-    """How the evaluation of weights ended. All but ``SCORED`` cost no submission of the day."""
+    """How the evaluation of weights ended. All but ``SCORED`` cost no submission of the day.
+
+    ``STOPPED``: twice, by the time or the memory that this file alone took. ``FAULT``: the system
+    or the teacher's files failed.
+    """
 
     WAITING = ""
     SCORED = "scored"
     REFUSED = "refused"
+    STOPPED = "stopped"
     FAULT = "fault"
 
 
@@ -105,7 +110,7 @@ class LeaderboardStore(Protocol):
     def counts(self, course: str, assignment: str) -> EntryCounts:
         """How many submissions there are; found by indexes, without reading them."""
 
-    def add(self, entry: LeaderboardEntry) -> None: ...
+    def add(self, *entries: LeaderboardEntry, change: AuditEntry | None = None) -> None: ...
 
     def waiting(self) -> Sequence[tuple[str, str]]:
         """Course and assignment of each leaderboard with submissions that wait for a verdict."""

@@ -70,10 +70,12 @@ class SqlLeaderboardStore:
             lambda c: EntryCounts(sent=c.scalar(sent) or 0, waiting=c.scalar(waiting) or 0)
         )
 
-    def add(self, entry: LeaderboardEntry) -> None:
+    def add(self, *entries: LeaderboardEntry, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
-            connection.execute(insert(leaderboard_entries).values(_values(entry)))
-            _queue_lines(connection, entry)
+            for entry in entries:
+                connection.execute(insert(leaderboard_entries).values(_values(entry)))
+                _queue_lines(connection, entry)
+            record_change(connection, change)
 
         self._write(work)
 

@@ -216,6 +216,7 @@ class Client:
     official_check_log = _blocking(AsyncClient.official_check_log)
     open_leaderboard = _blocking(AsyncClient.open_leaderboard)
     close_leaderboard = _blocking(AsyncClient.close_leaderboard)
+    score_leaderboard_again = _blocking(AsyncClient.score_leaderboard_again)
     leaderboard = _blocking(AsyncClient.leaderboard)
     leaderboard_log = _blocking(AsyncClient.leaderboard_log)
     submit_weights = _blocking(AsyncClient.submit_weights)

@@ -69,6 +69,9 @@ _LONGEST_PAUSE: Final = 10.0
     help="Show students the private scores after the due date, or never.",
 )
 @click.option("--off", is_flag=True, help="Take no further submissions; the table stays.")
+@click.option(
+    "--again", is_flag=True, help="Score what a fault of the system or of the files left."
+)
 @json_option
 @site_option
 def leaderboard_command(
@@ -82,6 +85,7 @@ def leaderboard_command(
     counts: Counts | None,
     private_after_due: bool | None,
     off: bool,
+    again: bool,
     as_json: bool,
     site: str | None,
 ) -> None:
@@ -96,6 +100,7 @@ def leaderboard_command(
       carrel course leaderboard ps4 --metric accuracy --per-day 5
       carrel course leaderboard ps4
       carrel course leaderboard ps4 --off
+      carrel course leaderboard ps4 --again
     """
     changes = {
         "metric": metric,
@@ -105,7 +110,7 @@ def leaderboard_command(
         "private_after_due": private_after_due,
     }
     given = {name: value for name, value in changes.items() if value is not None}
-    if off and (given or source):
+    if off and (given or source or again):
         raise click.UsageError("--off cannot be combined with other options that change it.")
     with Client.from_environment(site) as client:
         found = in_question(client, course, assignment)
@@ -117,12 +122,20 @@ def leaderboard_command(
             if not rule.per_day and per_day is None:
                 raise click.UsageError("A leaderboard needs --per-day.")
             client.open_leaderboard(name, assignment, _body(rule, given, assignment, source))
+        if again:
+            client.score_leaderboard_again(name, assignment)
         if found.role in GRADERS:
             log = client.leaderboard_log(name, assignment)
             if as_json:
                 display.as_json(log)
                 return
             _show(log.rule, log.rows, log.entries)
+            if log.unscored:
+                click.echo(
+                    f"\nA fault left {units.count(log.unscored, 'submission')} without score: "
+                    f"{log.failure}\nCorrect the files if it is theirs; then: "
+                    f"carrel course leaderboard {assignment} --again"
+                )
         else:
             board = client.leaderboard(name, assignment)
             if as_json:
@@ -132,8 +145,9 @@ def leaderboard_command(
             if board.rule.per_day and board.past_due:
                 click.echo(f"{assignment} was due: it takes no further submissions of yours.")
             elif board.rule.per_day:
-                again = display.local_time(board.next_at, time.time())
-                click.echo(f"Left today: {board.left} of {board.rule.per_day}. Next day: {again}.")
+                next_day = display.local_time(board.next_at, time.time())
+                left = f"{board.left} of {board.rule.per_day}"
+                click.echo(f"Left today: {left}. Next day: {next_day}.")
 
 
 def _body(

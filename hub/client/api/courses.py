@@ -280,6 +280,11 @@ class CourseCalls(Connection):
         path = f"{_assignment(course, assignment)}/leaderboard"
         return await self._send_repeatable(Call(method="DELETE", path=path), LeaderboardRuleOut)
 
+    async def score_leaderboard_again(self, course: str, assignment: str) -> LeaderboardLogOut:
+        """Score the submissions again that a fault left without score."""
+        path = f"{_assignment(course, assignment)}/leaderboard/again"
+        return await self._send_repeatable(Call(method="POST", path=path), LeaderboardLogOut)
+
     async def leaderboard(self, course: str, assignment: str) -> LeaderboardOut:
         """Return the table with pseudonyms, and the caller's own submissions."""
         return await self._get(f"{_assignment(course, assignment)}/leaderboard", LeaderboardOut)

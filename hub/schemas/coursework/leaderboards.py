@@ -66,8 +66,9 @@ class LeaderboardRuleOut(Out):
 class LeaderboardEntryOut(Out):
     """One submission of weights, with its verdict.
 
-    ``outcome`` is empty until it is evaluated, then ``scored``, ``refused`` or ``fault``; the last
-    two cost none of the day's submissions. ``person`` is empty, and ``private`` null, where the
+    ``outcome`` is empty until it is evaluated, then ``scored``, ``refused``, ``stopped`` (it took
+    too much time or memory) or ``fault`` (of the system or of the teacher's files); all but the
+    first cost none of the day's submissions. ``person`` is empty, and ``private`` null, where the
     reader may not see them.
     """
 
@@ -116,11 +117,17 @@ class LeaderboardOut(Out):
 
 
 class LeaderboardLogOut(Out):
-    """A leaderboard as its teachers and graders see it, with all submissions, newest first."""
+    """A leaderboard as its teachers and graders see it, with all submissions, newest first.
+
+    ``unscored`` counts the files that a fault left without score; ``POST …/leaderboard/again``
+    scores them. ``failure`` says why the newest of them failed.
+    """
 
     rule: LeaderboardRuleOut
     rows: list[LeaderboardRowOut]
     entries: list[LeaderboardEntryOut]
+    unscored: int = 0
+    failure: str = ""
 
 
 class WeightsRefOut(Out):
@@ -152,7 +159,8 @@ class LeaderboardOrderOut(Out):
 class EntryScoreOut(Out):
     """The scores of one submission, or the sentence for its student why there are none.
 
-    ``fault`` is true where the student is not to blame.
+    ``fault`` is true where it was not evaluated; ``stopped`` says that the time or the memory of
+    its own group was used up.
     """
 
     entry: str
@@ -160,6 +168,7 @@ class EntryScoreOut(Out):
     private: float | None = None
     problem: str = ""
     fault: bool = False
+    stopped: bool = False
 
 
 class LeaderboardResultOut(Out):

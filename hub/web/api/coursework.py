@@ -149,6 +149,17 @@ def close_leaderboard(
     return web.courses.leaderboards.close(who, course, assignment)
 
 
+@router.post("/leaderboard/again", summary="Score submissions again")
+def score_leaderboard_again(
+    web: Carrel, who: Writer, course: CourseName, assignment: AssignmentName
+) -> LeaderboardLogOut:
+    """For teachers: scores the submissions that a fault of the system or of the files left.
+
+    Safe to repeat.
+    """
+    return web.courses.leaderboards.score_again(who, course, assignment)
+
+
 @router.post("/leaderboard/submissions", summary="Submit weights", openapi_extra=body_of(WeightsIn))
 def submit_weights(
     web: Carrel,

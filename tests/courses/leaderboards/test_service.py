@@ -240,13 +240,70 @@ def test_a_fault_is_evaluated_once_more_and_then_costs_nothing(site: CourseSite)
     assert entry.sentence.startswith(f"{why} It is evaluated once more. Waiting")
     site.services.leaderboards.evaluation.reconcile()
     assert [each.alone for each in order(site, requests(site)[-1]).entries] == [True]
-    end(site, EntryScoreOut(entry=first.id, problem=why, fault=True))
+    end(site, EntryScoreOut(entry=first.id, problem=why, fault=True, stopped=True))
     (entry,) = shown(site).mine
-    assert (entry.id, entry.outcome) == (first.id, "fault")
+    assert (entry.id, entry.outcome) == (first.id, "stopped")
     assert f"{why} Its second evaluation has failed too. It costs no sub" in entry.sentence
     site.services.leaderboards.evaluation.reconcile()
     assert send(site).id != first.id
     assert shown(site).left == 1
+
+
+def test_files_of_a_teacher_that_fail_cost_no_strike_and_are_scored_again(
+    site: CourseSite,
+) -> None:
+    why = "The files of the leaderboard failed, which your teacher has to correct."
+    failure, boards = "leaderboard.py: OSError: hidden.pt", site.services.leaderboards
+    for _ in range(MOST_REFUSED_PER_DAY + 1):
+        sent = [send(site), send(site, linear(1, 2, 3, 4), STUDENT2)]
+        faults = [EntryScoreOut(entry=each.id, problem=why, fault=True) for each in sent]
+        end(site, *faults, failure=failure)
+    assert [shown(site, who).left for who in (STUDENT1, STUDENT2)] == [2, 2]
+    log = boards.log(TEACHER, "cs101", "ps1")
+    assert (log.unscored, log.failure) == (2, failure)
+    opened(site, files=files({"leaderboard.py": TEACHERS + b"\n# corrected"}))
+    with pytest.raises(Forbidden):
+        boards.score_again(STUDENT1, "cs101", "ps1")
+    for _ in "12":
+        assert boards.score_again(TEACHER, "cs101", "ps1").unscored == 0
+    again = {each.person: each for each in logged(site) if not each.outcome}
+    times = {name: each.sent_at for name, each in again.items()}
+    first, second = (each.sent_at for each in sent)
+    assert times == pytest.approx({"student1": first, "student2": second}, abs=1e-5, rel=0)
+    assert [each.outcome for each in shown(site).mine[:2]] == ["", "fault"]
+    waiting = site.services.access.store.leaderboards.waiting_in("cs101", "ps1")
+    (request,) = {each.request for each in waiting}
+    ordered = {each.entry for each in order(site, request).entries}
+    assert ordered == {each.id for each in again.values()}
+    result = LeaderboardResultOut(scores=[*map(scored, again.values())])
+    came_out(site.services.access.context, request, result, name=LEADERBOARD_RESULT)
+    before = logged(site)
+    assert len(boards.score_again(TEACHER, "cs101", "ps1").entries) == len(before)
+    assert [row.submissions for row in shown(site).rows] == [1, 1]
+
+
+def test_many_files_left_by_faults_have_to_be_scored_before_there_are_more(
+    site: CourseSite,
+) -> None:
+    for number in range(MOST_REFUSED_PER_DAY):
+        entry = send(site, linear(1, 2, 3, number))
+        end(site, EntryScoreOut(entry=entry.id, problem="No data.", fault=True), failure="No data.")
+    with pytest.raises(Conflict, match="20 files of yours could not be scored"):
+        send(site, linear(4, 4, 4, 4))
+    assert shown(site).left == 0
+
+
+def test_files_whose_evaluation_is_stopped_are_strikes(site: CourseSite) -> None:
+    for number in range(MOST_REFUSED_PER_DAY):
+        entry = send(site, linear(1, 2, 3, number))
+        for _ in "12":
+            stop = EntryScoreOut(
+                entry=entry.id, problem="It used too much memory.", fault=True, stopped=True
+            )
+            end(site, stop)
+            site.services.leaderboards.evaluation.reconcile()
+    with pytest.raises(Conflict, match="20 files of yours were not scored today"):
+        send(site, linear(4, 4, 4, 4))
 
 
 def test_the_time_limit_fits_the_number_of_submissions(site: CourseSite) -> None:

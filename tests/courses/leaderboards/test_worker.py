@@ -116,6 +116,7 @@ def test_a_file_that_ends_the_sandbox_costs_no_other_its_score() -> None:
         ("c", 0.5, False),
     ]
     assert result.scores[2].problem == "It used too much memory."
+    assert [each.entry for each in result.scores if each.stopped] == ["bad"]
     assert [len(names) for names in engine.opened] == [4, 4, 2, 1]
 
 
@@ -252,6 +253,7 @@ def test_a_sandbox_that_ends_before_the_first_submission_is_not_opened_for_each(
     engine = FragileEngine("nothing")
     result, _ = run(engine, "a", "b", "c")
     assert [each.fault for each in result.scores] == [True, True, True]
+    assert not any(each.stopped for each in result.scores), "no file is to blame"
     assert len(engine.opened) == 1
 
 

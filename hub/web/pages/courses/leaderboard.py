@@ -81,6 +81,16 @@ def rule(
     return _back(course, assignment, "#rule-title")
 
 
+@router.post("/again")
+def again(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
+    """Score the submissions again that a fault left without score."""
+    try:
+        web.courses.leaderboards.score_again(visitor.identity, course, assignment)
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, error=error)
+    return _back(course, assignment, "#mine-title")
+
+
 def _back(course: str, assignment: str, part: str) -> Response:
     page = course_url(course, "assignment", assignment, "leaderboard")
     return RedirectResponse(page + part, SEE_OTHER)

@@ -240,6 +240,15 @@ def test_a_leaderboard_is_opened_and_weights_are_submitted(
     assert "Waiting in the queue." in sent.output, sent.stderr
     (request,) = site.context.store.requests(RequestFilter(labels={"leaderboard": "yes"}))
     entry = sent.output.partition(":")[0]
+    fault = EntryScoreOut(entry=entry, problem="The files failed.", fault=True)
+    failed = LeaderboardResultOut(scores=[fault], failure="OSError: hidden.pt")
+    came_out(site.context, request.id, failed, name=LEADERBOARD_RESULT)
+    told = course(TEACHER, "leaderboard", "ps1").output
+    assert "A fault left 1 submission without score: OSError: hidden.pt" in told
+    again = course(TEACHER, "leaderboard", "ps1", "--again", "--json")
+    assert json.loads(again.output)["unscored"] == 0, again.stderr
+    (entry,) = (e["id"] for e in json.loads(again.output)["entries"] if not e["outcome"])
+    request = site.context.store.requests(RequestFilter(labels={"leaderboard": "yes"}))[0]
     score = EntryScoreOut(entry=entry, public=0.5, private=0.25)
     result = LeaderboardResultOut(scores=[score])
     came_out(site.context, request.id, result, name=LEADERBOARD_RESULT)

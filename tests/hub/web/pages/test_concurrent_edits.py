@@ -473,6 +473,7 @@ EDITS = [
 NOTHING_TO_EDIT = frozenset(
     {
         "assignment.html",
+        "leaderboard_again.html",
         "leaderboard_submit.html",
         "own_regrades.html",
         "regrade_thread.html",
@@ -484,12 +485,13 @@ MESSAGES = frozenset(
         f"{PREFIX}course/{{course}}/regrades/{{regrade}}",
         f"{PREFIX}course/{{course}}/assignment/{{assignment}}/regrades",
         f"{PREFIX}course/{{course}}/assignment/{{assignment}}/regrades/{{regrade}}",
+        f"{PREFIX}course/{{course}}/assignment/{{assignment}}/leaderboard/again",
         f"{PREFIX}course/{{course}}/rehearsal",
         f"{PREFIX}course/{{course}}/rehearsal/schedules",
     }
 )
-"""Forms that add a message to a thread, or start, pause or end rehearsals: they write over nothing
-that the page has in a field."""
+"""Forms that add a message to a thread, or start, pause or end rehearsals or evaluations: they
+write over nothing that the page has in a field."""
 
 
 def form_routes(site: Site) -> set[str]:

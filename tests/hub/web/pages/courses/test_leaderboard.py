@@ -58,6 +58,29 @@ def test_a_teacher_opens_a_leaderboard_and_reads_what_is_wrong(course: Site) -> 
     assert "takes no further submissions" in shown(course.page(STUDENT1).get(PAGE))
 
 
+def test_a_teacher_reads_why_the_files_failed_and_scores_again(course: Site) -> None:
+    opened(course)
+    sent = send(course, f"{PAGE}/submit", STUDENT1, files=weights(linear(*PERFECT)))
+    assert sent.headers.get("location") == f"{PAGE}#mine-title", sent.text
+    (entry,) = course.api(TEACHER).get(f"{PS1}/leaderboard/log").json()["entries"]
+    (request,) = (each.id for each in course.context.store.requests(RequestFilter()))
+    fault = EntryScoreOut(entry=entry["id"], problem="The files failed.", fault=True)
+    result = LeaderboardResultOut(scores=[fault], failure="OSError: hidden.pt")
+    came_out(course.context, request, result, name=LEADERBOARD_RESULT)
+    teacher = shown(course.page(TEACHER).get(PAGE))
+    assert "A fault left 1 submission without score: OSError: hidden.pt" in teacher
+    assert 'id="score-again"' in teacher
+    assert "hidden.pt" not in course.page(STUDENT1).get(PAGE).text
+    assert send(course, f"{PAGE}/again", STUDENT1).status_code == 403
+    for _ in "12":
+        again = send(course, f"{PAGE}/again")
+        assert again.headers.get("location") == f"{PAGE}#mine-title", again.text
+    assert len(course.context.store.requests(RequestFilter())) == 2
+    assert "without score:" not in shown(course.page(TEACHER).get(PAGE))
+    answer = course.api(TEACHER).post(f"{PS1}/leaderboard/again")
+    assert (answer.status_code, answer.json()["unscored"]) == (200, 0)
+
+
 def test_each_submission_has_a_verdict_and_students_see_pseudonyms(course: Site) -> None:
     opened(course)
     nothing = shown(send(course, f"{PAGE}/submit", STUDENT1), 400)
