@@ -14,7 +14,7 @@ import linecache
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from ...hub.errors import InvalidInput
 from ..runtime.report import VARIABLE
 from . import package_cache
 
-_AHEAD_ON_PROCESSORS: Final = {
+_AHEAD_ON_PROCESSORS: Final[Mapping[str, object]] = {
     # Each matrix product by a loop of its own or by a library, whichever is faster: products of
     # small matrices take less time than the call of a library.
     "max_autotune_gemm": True,
@@ -157,7 +157,10 @@ def compiled_program(program: Any) -> Callable[..., Any]:
             with warnings.catch_warnings():  # the compiler calls what is deprecated
                 warnings.simplefilter("ignore")
                 _inductor.aoti_compile_and_package(
-                    program, package_path=target, inductor_configs=options
+                    # The compiler adds to them.
+                    program,
+                    package_path=target,
+                    inductor_configs=dict(options),
                 )
 
         path = package_cache.store(key, build)

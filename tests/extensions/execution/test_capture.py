@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from ... import torch_packages
 
 torch, execution = torch_packages.load()
 nn = torch.nn
+captured_functions = import_module("carrel.extensions.execution.captured")
+compilation = import_module("carrel.extensions.execution.compilation")
+package_cache = import_module("carrel.extensions.execution.package_cache")
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +69,7 @@ def test_a_recorded_graph_leaves_the_module_as_it_is_and_ends_with_its_weights(
 
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", record)
     net, inputs = nn.Linear(3, 2).eval(), torch.ones(1, 3)
-    run = execution.captured.graphed(net, (inputs,))
+    run = captured_functions.graphed(net, (inputs,))
     assert "forward" not in vars(net)
     with torch.no_grad():
         before = net(inputs)
@@ -96,16 +100,16 @@ def test_compilers_use_a_folder_of_the_user_unless_one_is_set(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/chosen")
-    execution.compilation.use_own_cache()
+    compilation.use_own_cache()
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "/chosen"
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
-    execution.compilation.use_own_cache()
+    compilation.use_own_cache()
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(cache / "inductor")
     assert (cache / "inductor").stat().st_mode & 0o777 == 0o700
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
     (cache / "inductor").chmod(0o777)
     with pytest.raises(PermissionError, match="others may write"):
-        execution.compilation.use_own_cache()
+        compilation.use_own_cache()
 
 
 def test_packages_of_other_strides_or_branches_have_other_names() -> None:
@@ -121,7 +125,7 @@ def test_packages_of_other_strides_or_branches_have_other_names() -> None:
 
     def key(factor: int, inputs: Any) -> str:
         program = torch.export.export(Branch(factor), (inputs,))
-        found: str = execution.package_cache.content_key(program)
+        found: str = package_cache.content_key(program)
         return found
 
     inputs = torch.ones(3, 3)
@@ -134,7 +138,7 @@ def test_packages_of_other_strides_or_branches_have_other_names() -> None:
 def test_a_package_is_kept_by_content_and_not_used_once_weights_change(cache: Path) -> None:
     inputs = torch.randn(2, 5)
     net = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)).eval()
-    exported = execution.captured.exported
+    exported = captured_functions.exported
     with torch.no_grad():
         for _ in range(2):
             run = exported(net, (inputs,))
@@ -171,7 +175,7 @@ def test_a_package_is_not_used_once_its_module_changes(change: str) -> None:
     inputs = torch.randn(2, 5)
     net(inputs).sum().backward()
     with torch.no_grad():
-        run = execution.captured.exported(net, (inputs,))
+        run = captured_functions.exported(net, (inputs,))
         before = run(inputs)
         torch.testing.assert_close(before, net(inputs))
         CHANGES[change](net)
@@ -185,7 +189,7 @@ def test_a_package_is_not_used_once_its_module_changes(change: str) -> None:
 def test_a_package_is_moved_with_its_module() -> None:
     net, inputs = nn.Linear(5, 4), torch.randn(2, 5)
     with torch.no_grad():
-        run = execution.captured.exported(net, (inputs,))
+        run = captured_functions.exported(net, (inputs,))
         net.requires_grad_(False)
         torch.testing.assert_close(run(inputs), net(inputs))
         net.double()
@@ -217,7 +221,7 @@ def test_inputs_of_another_kind_do_not_reach_a_package() -> None:
 
 def test_the_name_of_a_package_depends_on_options_and_threads() -> None:
     program = torch.export.export(nn.Linear(3, 2), (torch.ones(1, 3),))
-    key = execution.package_cache.content_key
+    key = package_cache.content_key
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
