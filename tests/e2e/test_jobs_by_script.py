@@ -16,6 +16,7 @@ import pytest
 
 from carrel.hub.client.job_files import reader
 
+from ..torch_packages import PACKAGES
 from .all_reduce import ALL_REDUCE, BY_GLOO
 from .papermill_runs import notebooks, read, shown, start, statuses, streamed
 from .scheduler_server import SchedulerServer, form, scheduler_server
@@ -143,12 +144,13 @@ set -euo pipefail
 field() { "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
 # Two members with a device each; torchrun starts a process for each device.
 JOB=$(carrel run --nodes 2 --devices 1 --input gloo.py --time 5m --json -- \
-    python -m torch.distributed.run gloo.py | field id)
+    env PYTHONPATH="$TORCH_FOLDER" python -m torch.distributed.run gloo.py | field id)
 carrel wait "$JOB" --json > /dev/null
 carrel logs "$JOB" > first.txt
 carrel logs "$JOB" --member 1 > second.txt
 # Without torchrun, each member is one process.
-PLAIN=$(carrel run --nodes 2 --input gloo.py --time 5m --json -- python gloo.py | field id)
+PLAIN=$(carrel run --nodes 2 --input gloo.py --time 5m --json -- \
+    env PYTHONPATH="$TORCH_FOLDER" python gloo.py | field id)
 carrel wait "$PLAIN" --json > /dev/null
 """
 
@@ -192,6 +194,7 @@ def story(site: Installation, folder: Path, script: str) -> str:
         "CARREL_URL": site.service,
         "CARREL_TOKEN": site.token("student1"),
         "NO_PROXY": "127.0.0.1",
+        "TORCH_FOLDER": str(PACKAGES.folder),
     }
     done = subprocess.run(
         ["bash", "-c", script],
@@ -329,8 +332,8 @@ def test_a_job_file_of_openpai_runs_as_it_is(site: Installation, tmp_path: Path)
 
 @pytest.mark.slow
 def test_torchrun_needs_no_options(site: Installation, tmp_path: Path) -> None:
-    """``torchrun`` and gloo, where PyTorch is installed."""
-    pytest.importorskip("torch")
+    """``torchrun`` and gloo, where PyTorch is installed, be it for the tests only."""
+    PACKAGES.load()
     folder = tmp_path / "work"
     story(site, folder, BY_TORCHRUN)
     for rank, name in enumerate(("first.txt", "second.txt")):
