@@ -20,7 +20,13 @@ from .choice import (
     choose,
     without_random_numbers,
 )
-from .compilation import CountedCompilation, compiled_program, module_of, tensor_kind
+from .compilation import (
+    CountedCompilation,
+    compiled_program,
+    execution_modes,
+    module_of,
+    tensor_kind,
+)
 from .equality import difference
 from .explanation import ExecutionExplanation
 from .purity.tensor_snapshot import TensorSnapshot, modules_and_tensors
@@ -38,9 +44,9 @@ def capture(
 
     Candidates are ``torch.compile``, ``torch.export`` with AOTInductor, whose package is kept in
     ``~/.cache/carrel/execution`` for the next process, and for inputs on a GPU a CUDA graph. Inputs
-    of another shape, dtype or device are executed plainly. So are all once the weights or the mode
-    of an exported or recorded module were changed: capture it again then. A function that changes
-    its module or its inputs is always executed plainly.
+    of another shape, dtype or device, or in another mode (autocast), are executed plainly. So are
+    all once the weights or the mode of an exported or recorded module were changed: capture it
+    again then. A function that changes its module or its inputs is always executed plainly.
 
     Args:
         example: the arguments; a tensor is one argument.
@@ -77,6 +83,7 @@ class CapturedFunction:
     ) -> None:
         self._function = function
         self._kinds = [tensor_kind(each) for each in example]
+        self._modes = execution_modes()
         self._others = 0
         self._chosen = function
         self._choice: ExecutionChoice | None = None
@@ -120,7 +127,9 @@ class CapturedFunction:
             return self._execute(self._chosen, args)
 
     def _execute(self, chosen: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        if chosen is self._function or [tensor_kind(each) for each in args] == self._kinds:
+        if chosen is self._function or (
+            [tensor_kind(each) for each in args] == self._kinds and execution_modes() == self._modes
+        ):
             return chosen(*args)
         self._others += 1
         return self._function(*args)

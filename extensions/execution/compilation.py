@@ -132,6 +132,19 @@ def tensor_kind(value: Any) -> tuple[Any, ...]:
     )
 
 
+def execution_modes() -> tuple[Any, ...]:
+    """Return the modes of PyTorch that code without guards has as they were at its compilation."""
+    return (
+        torch.get_default_dtype(),
+        torch.is_autocast_enabled("cpu"),
+        torch.get_autocast_dtype("cpu"),
+        torch.is_autocast_enabled("cuda"),
+        torch.get_autocast_dtype("cuda"),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+    )
+
+
 def compiled_program(program: Any) -> Callable[..., Any]:
     """Load the package of an exported program of tensors, or build it; return what executes it.
 

@@ -22,7 +22,7 @@ from .choice import (
     choose,
     failure,
 )
-from .compilation import ProgramCompilation, tensor_kind
+from .compilation import ProgramCompilation, execution_modes, tensor_kind
 from .converted_layers.convolution import convertible
 from .equality import difference
 from .explanation import ExecutionExplanation
@@ -32,6 +32,8 @@ from .purity.tensor_snapshot import TensorSnapshot
 from .stacked_state import StackedState, stack
 
 MOST_SHAPES: Final = 8
+_CONSTANTS: Final = frozenset({type(None), bool, int, float, str, torch.dtype, torch.device})
+_LOOPED: Final = object()
 """Shapes of inputs for which a choice is made."""
 
 
@@ -193,6 +195,9 @@ class _ArchitecturePart:
         self._functions[key] = self._loop
         if self.group.obstacle or len(self.group.models) == 1:
             return []
+        if not all(map(_is_constant, pytree.tree_leaves((args, kwargs)))):
+            # An object may have another content in the next call.
+            return []
         if len(self._functions) > MOST_SHAPES:
             del self._functions[key]
             if not self._many_shapes:
@@ -276,14 +281,22 @@ class _ArchitecturePart:
 
 
 def _signature(args: Any, kwargs: Any) -> Any:
-    """Return what a chosen function is chosen for: the kind of each input."""
+    """Return what a chosen function is chosen for: the kind of each input, and PyTorch's modes."""
     if not kwargs and len(args) == 1 and isinstance(args[0], torch.Tensor):
-        return tensor_kind(args[0])
+        return tensor_kind(args[0]), execution_modes()
     leaves, form = pytree.tree_flatten((args, kwargs))
-    return (
-        str(form),
-        *(tensor_kind(leaf) if isinstance(leaf, torch.Tensor) else repr(leaf) for leaf in leaves),
-    )
+    return str(form), *map(_leaf_kind, leaves), execution_modes()
+
+
+def _leaf_kind(leaf: Any) -> tuple[Any, ...]:
+    if isinstance(leaf, torch.Tensor):
+        return tensor_kind(leaf)
+    return (type(leaf), repr(leaf)) if type(leaf) in _CONSTANTS else (type(leaf), _LOOPED)
+
+
+def _is_constant(leaf: Any) -> bool:
+    """Whether an input is a tensor or a value that its kind names."""
+    return isinstance(leaf, torch.Tensor) or type(leaf) in _CONSTANTS
 
 
 def _shapes(args: Any, kwargs: Any) -> str:

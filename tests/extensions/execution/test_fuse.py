@@ -253,6 +253,42 @@ def test_models_with_hooks_shared_weights_or_no_weights_are_executed_one_by_one(
     assert len(called) == 2
 
 
+class _Batch:
+    """Inputs in an object that PyTorch does not look into, and whose text is always the same."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+    def __repr__(self) -> str:
+        return "a batch"
+
+
+class _OfBatches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+
+    def forward(self, batch: _Batch) -> Any:
+        return self.linear(batch.content)
+
+
+def test_inputs_in_an_object_are_read_in_each_call() -> None:
+    models = [_OfBatches() for _ in range(4)]
+    fused = execution.fuse(models)
+    for _ in range(3):
+        batch = _Batch(torch.randn(2, 3))
+        assert_same(fused(batch), [model(batch) for model in models])
+
+
+def test_fused_models_follow_autocast() -> None:
+    models = [mlp() for _ in range(4)]
+    fused, inputs = execution.fuse(models), torch.randn(3, 6)
+    assert_same(fused(inputs), loop(models, inputs))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert {each.dtype for each in fused(inputs)} == {torch.bfloat16}
+    assert {each.dtype for each in fused(inputs)} == {torch.float32}
+
+
 def test_a_random_function_in_a_model_is_never_fused() -> None:
     class Noisy(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
