@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...attempts.notebook_format import source_hash
-from ...errors import CarrelError, TooLarge
+from ...errors import CarrelError
 from ...records.json_value import Json
 from ...records.requests import NewRequest, SweepStages
 from ...sweeps.explanation import SweepExplanation
@@ -67,6 +67,9 @@ class SweepOutlines:
         except CarrelError as error:  # advice: the sweep runs without it
             _log.info("%s: its stages are not known. %s", request.id, error)
             return request
+        except Exception:  # no process could be started, or its answer is damaged
+            _log.exception("%s: its stages are not known", request.id)
+            return request
         return replace(request, job=replace(job, sweep=replace(sweep, stages=found)))
 
     def _stages(self, name: str, notebook: bytes, space: Mapping[str, Json]) -> SweepStages | None:
@@ -74,10 +77,8 @@ class SweepOutlines:
         with self._lock:
             if key in self._kept:
                 return self._kept[key]
-        try:
-            found = self.process.stages(name, notebook.decode(), space)
-        except TooLarge:
-            found = None
+        # Too large or too slow today may be neither tomorrow, on a quieter machine.
+        found = self.process.stages(name, notebook.decode(), space)
         with self._lock:
             self._kept[key] = found
             while len(self._kept) > _MOST_KEPT:

@@ -580,8 +580,9 @@ def test_the_queue_and_the_page_expect_of_a_sweep_what_its_dry_run_did(site: Sit
     assert found.seconds == pytest.approx(570)
 
 
-def test_a_sweep_whose_notebook_cannot_be_analysed_is_queued(site: Site) -> None:
-    broken = SweepOutlines(AnalysingProcess(command=("false",)))
+@pytest.mark.parametrize("command", ["false", "/no/such/program"])
+def test_a_sweep_whose_notebook_cannot_be_analysed_is_queued(site: Site, command: str) -> None:
+    broken = SweepOutlines(AnalysingProcess(command=(command,)))
     body = swept(site)
     found = JobService(site.context, outlines=broken).dry_run(STUDENT1, body).run_time
     assert found is not None
