@@ -18,7 +18,7 @@ import torch
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
-from .node_batch import execute_rows
+from .node_batch import NoRowRule, execute_rows
 
 _OPERATORS: Final = (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow",
@@ -276,7 +276,10 @@ def _execute(group: CallGroup) -> None:
     call = partial(plain_call, group.function)
     try:
         group.outputs = execute_rows(call, columns, [each == 0 for each in dimensions])
-    except Exception:  # whatever a function does that sees no tensor; vmap raises its own errors
+    except (
+        Exception,
+        NoRowRule,
+    ):  # whatever a function does that sees no tensor; vmap raises its own errors
         group.outputs = vmap(call, in_dims=tuple(dimensions))(*columns)
 
 

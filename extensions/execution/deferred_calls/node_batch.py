@@ -16,10 +16,17 @@ from torch.utils import _pytree as pytree
 
 _UNARY: Final = ("sigmoid", "tanh", "relu", "exp", "sin", "cos", "neg", "abs", "square")
 _BINARY: Final = ("add", "sub", "mul")
+_IN_PLACE: Final = (
+    "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior",
+    "ixor",
+)  # fmt: skip
 
 
-class NoRowRule(Exception):
-    """There is no rule for what the function does with a batch of nodes."""
+class NoRowRule(BaseException):
+    """There is no rule for what the function does with a batch of nodes.
+
+    It is no ``Exception``, so that a function which handles those does not go on with another one.
+    """
 
 
 def execute_rows(function: Callable[..., Any], columns: list[Any], batched: list[bool]) -> Any:
@@ -35,7 +42,13 @@ def execute_rows(function: Callable[..., Any], columns: list[Any], batched: list
         pytree.tree_map(NodeBatch, column) if rows else column
         for column, rows in zip(columns, batched, strict=True)
     ]
-    return pytree.tree_map(_rows_of, function(*args))
+    before = torch.get_rng_state()
+    results = pytree.tree_map(_rows_of, function(*args))
+    if not torch.equal(before, torch.get_rng_state()):
+        # Each node has random numbers of its own.
+        torch.set_rng_state(before)
+        raise NoRowRule("random numbers")
+    return results
 
 
 class NodeBatch:
@@ -189,6 +202,14 @@ def _add_methods() -> None:
         rule = _RULES[getattr(torch.Tensor, name)]
         setattr(NodeBatch, f"__{name}__", rule)
         setattr(NodeBatch, f"__r{name}__", lambda self, other, rule=rule: rule(other, self))
+
+    for name in _IN_PLACE:
+        # Without these, Python would make a new batch, and other names would keep the old one.
+        setattr(NodeBatch, f"__{name}__", _in_place)
+
+
+def _in_place(_value: NodeBatch, _other: Any) -> NodeBatch:
+    raise NoRowRule("a change in place")
 
 
 _add_methods()

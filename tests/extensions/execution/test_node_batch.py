@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,8 @@ REFUSED: dict[str, Callable[[Layers, Any, Any], Any]] = {
     "branch": lambda _, left, right: left if left else right,
     "constant": lambda own, _, __: own.scale,
     "in place": lambda _, left, right: nn.functional.relu(left + right, inplace=True),
+    "operator in place": lambda _, left, right: operator.iadd(left + right, 1),
+    "random numbers": lambda _, left, right: left + right * torch.rand(4),
     "alpha": lambda _, left, right: torch.add(left, right, alpha=2),
     "dropout": lambda _, left, right: nn.functional.dropout(left + right),
 }
