@@ -254,7 +254,7 @@ class _StepRunner:
         samples: of all repetitions of one measurement at most, but for the least number of steps.
         not_numbers: the settings with which the step has returned NaN or an infinite number.
         doubts: sentences about the present setting.
-        batch_axes: arrays and their axes that were as long as the first batch.
+        sized: places of the arrays whose first axis was as long as the first batch.
     """
 
     step: Callable[..., object]
@@ -265,7 +265,7 @@ class _StepRunner:
     samples: float = math.inf
     not_numbers: list[ProbeSetting] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
-    batch_axes: list[tuple[int, int]] = field(default_factory=list)
+    sized: list[int] = field(default_factory=list)
 
     def measure(
         self, setting: ProbeSetting, purpose: ProbePurpose, seconds: float
@@ -322,24 +322,15 @@ class _StepRunner:
 
         Its rate would be that of samples that it does not have.
         """
-        shapes = _shapes(data)
-        lengths = [
-            shapes[place][axis]
-            for place, axis in self.batch_axes
-            if place < len(shapes) and axis < len(shapes[place])
-        ]
-        if lengths and max(lengths) < size:
+        lengths = [shape[0] if shape else 0 for shape in _shapes(data)]
+        found = max((lengths[place] for place in self.sized if place < len(lengths)), default=size)
+        if found < size:
             raise ValueError(
-                f"make_batch returned {max(lengths):,} samples instead of {size:,}: the batch can "
+                f"make_batch returned {found:,} samples instead of {size:,}: the batch can "
                 "be larger than the data"
             )
-        if not self.batch_axes:
-            self.batch_axes.extend(
-                (place, axis)
-                for place, shape in enumerate(shapes)
-                for axis, length in enumerate(shape)
-                if length == size
-            )
+        if not self.sized:
+            self.sized.extend(place for place, length in enumerate(lengths) if length == size)
 
 
 def _shapes(data: object) -> list[tuple[int, ...]]:

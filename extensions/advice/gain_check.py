@@ -29,6 +29,8 @@ def check_gain(
         A sentence if the first setting is the one to doubt; it is not marked.
     """
     last = measured[-1]
+    if last.problem:
+        return ""
     smaller = next_smaller(measured, last.setting)
     if smaller is not None and gains_too_much(smaller, last):
         again = measure(smaller.setting)

@@ -45,6 +45,19 @@ def test_a_larger_batch_is_found_faster() -> None:
     assert "<td" in found._repr_html_()
 
 
+def test_as_many_features_as_samples_do_not_count_as_samples() -> None:
+    """A graph for each sample: its nodes are rows of one array."""
+    found = carrel.advise(
+        overhead,
+        lambda size: np.zeros((size * 3, 32)),
+        batch=32,
+        largest=64,
+        threads=[1],
+        budget=30,
+    )
+    assert "samples instead of" not in str(found)
+
+
 def test_a_batch_with_fewer_samples_than_it_should_have_is_no_advice() -> None:
     data = np.zeros((50, 32)), list(range(50))
     found = carrel.advise(
