@@ -104,11 +104,15 @@ class RunEvidence:
         found = step_times(loop.marks)
         if found is None:
             return None
-        program = _loop_name(request, loop.cell, loop.of)
+        program = _loop_name(request, loop.cell, loop.of, self._model(device))
         comparison = self._steps.compare(program, device, found)
         if not waited:
             self._steps.add(program, device, found)
         return comparison
+
+    def _model(self, device: str) -> str:
+        """Return the model of a device: those of another one are faster or slower."""
+        return next((e.model for e in self.context.store.devices() if e.id == device), "")
 
     def _contention(self, lease: LeaseRecord, now: float) -> str:
         """Return what a run waited for beside its device, and the busiest other work there."""
@@ -118,11 +122,15 @@ class RunEvidence:
         return f"{found}, beside {other}" if other else found
 
 
-def _loop_name(request: RequestRecord, cell: int, of: float) -> str:
-    """Return a hash of what makes a difference between two runs of the same loop."""
+def _loop_name(request: RequestRecord, cell: int, of: float, model: str) -> str:
+    """Return a hash of what makes a difference between two runs of the same loop.
+
+    Args:
+        model: of the device that was used.
+    """
     job = request.job
     assert job is not None
     program = job.source_hash or " ".join([job.notebook_name, *job.command])
     parameters = sorted(job.parameters.items())
-    found = repr((program, parameters, request.model, cell, of))
+    found = repr((program, parameters, job.memory_bytes, model, cell, of))
     return hashlib.sha256(found.encode(errors="replace")).hexdigest()

@@ -24,6 +24,7 @@ from carrel.hub.schemas import RequestOut
 from carrel.hub.store import SqlStore
 
 from ..doubles import ADMIN, STUDENT1, STUDENT2
+from ..doubles import device as simulated
 from ..requests.samples import job
 from ..world import World, charged, world
 
@@ -234,16 +235,21 @@ def train(
     device: str,
     slower: float = 1.0,
     *,
+    step: float = 5.0,
+    rate: float = 0.0,
     code: CauseCode = CauseCode.SUCCEEDED,
     busy: bool = False,
 ) -> None:
-    """Run a job of 40 steps on a device, the second half of which took so many times as long."""
-    parameters = {"lr": world.clock.now}  # no two jobs are alike
+    """Run a job of 40 steps on a device, the second half of which took so many times as long.
+
+    Without a ``rate``, no two jobs are alike.
+    """
+    parameters = {"lr": rate or world.clock.now}
     made = JobService(world.context).submit(owner, job(devices=1, parameters=parameters))
     world.settle()
     world.claim(made)
     for number in range(41):
-        world.clock.pass_(0.0 if number == 0 else 5.0 * (slower if number > 20 else 1.0))
+        world.clock.pass_(0.0 if number == 0 else step * (slower if number > 20 else 1.0))
         data = {"number": 1, "done": float(number), "of": 40.0}
         event = NewEvent(seq=number + 10, at=world.clock.now, kind="progress", data=data)
         AttemptReports(world.context).store_events(world.lease(made), [event])
@@ -271,6 +277,22 @@ def test_steps_that_become_slower_in_the_middle_doubt_their_device(world: World)
     assert condition.doubted_at("SIM-0") == world.clock.now
     assert condition.doubted_at("SIM-1") == 0.0
     assert not world.context.device_evidence.of("SIM-1")
+
+
+@pytest.mark.parametrize(("model", "doubted"), [("Simulated GPU", True), ("T4", False)])
+def test_steps_are_compared_with_those_on_devices_of_the_same_model(
+    world: World, model: str, doubted: bool
+) -> None:
+    condition = DeviceCondition(world.context, UtilizationSampler(world.context))
+    world.backend.devices = (replace(simulated(0), model=model), simulated(1), simulated(2))
+    world.loop.inventory()
+    for _ in range(4):
+        for owner in (STUDENT1, STUDENT2):
+            for sound in ("SIM-1", "SIM-2"):
+                train(world, condition, owner, sound, rate=0.1, step=2.0)
+    for owner in (STUDENT1, STUDENT2) * 3:
+        train(world, condition, owner, "SIM-0", rate=0.1, step=6.0)
+    assert (condition.doubted_at("SIM-0") > 0.0) == doubted
 
 
 def test_slow_steps_count_at_the_time_limit_and_not_on_a_busy_node_or_after_an_error(
