@@ -177,11 +177,12 @@ def test_a_job_whose_device_fails_ends_on_another_one_uncharged_for_the_loss(
     # The device recovers, for the tests below.
     faults.unlink()
 
-    def states() -> set[str]:
-        return {each["health"] for each in site.cli_json("pool", user="admin")["devices"]}
+    def sound() -> bool:
+        site.cli("pool", "release", device["id"], user="admin", check=False)
+        devices = site.cli_json("pool", user="admin")["devices"]
+        return not any(each["quarantined"] or each["state"] == "sick" for each in devices)
 
-    eventually(lambda: states() == {"ok"}, "all devices are sound")
-    site.cli("pool", "release", device["id"], user="admin")
+    eventually(sound, "all devices are sound")
 
 
 def pictures(page: Page, name: str) -> None:
