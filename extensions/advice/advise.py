@@ -322,7 +322,7 @@ class _StepRunner:
 
         Its rate would be that of samples that it does not have.
         """
-        lengths = [shape[0] if shape else 0 for shape in _shapes(data)]
+        lengths = _lengths(data)
         found = max((lengths[place] for place in self.sized if place < len(lengths)), default=size)
         if found < size:
             raise ValueError(
@@ -333,19 +333,17 @@ class _StepRunner:
             self.sized.extend(place for place, length in enumerate(lengths) if length == size)
 
 
-def _shapes(data: object) -> list[tuple[int, ...]]:
-    """Return the shapes of the arrays, tensors and sequences of a batch."""
+def _lengths(data: object) -> list[int]:
+    """Return the lengths of the arrays, tensors and sequences of a batch; 0 for anything else."""
     if isinstance(data, Mapping):
         data = tuple(data.values())
-    found: list[tuple[int, ...]] = []
+    found: list[int] = []
     for each in data if isinstance(data, tuple) else (data,):
         shape = getattr(each, "shape", None)
         if isinstance(shape, tuple):
-            found.append(tuple(shape))
-        elif isinstance(each, bytes | str | list):
-            found.append((len(each),))
+            found.append(shape[0] if shape else 0)
         else:
-            found.append(())
+            found.append(len(each) if isinstance(each, bytes | str | list) else 0)
     return found
 
 

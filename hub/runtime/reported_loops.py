@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..records.events import EventRecord
-from .step_progress import finite_number
+from .step_progress import reported_step
 
 _MOST_LOOPS: Final = 8
-_MOST_STEPS: Final = 1e12
 _IN_TURN: Final = 2
 """A loop may follow one other, such as one that prepares data; after more, others may follow."""
 _PASSED: Final = 0.5
@@ -80,13 +79,10 @@ class ReportedLoops:
 
 def loops_after(before: ReportedLoops | None, event: EventRecord) -> ReportedLoops | None:
     """Return the loops after one more event; a new attempt or cell starts from the beginning."""
-    if event.kind != "progress":
+    step = reported_step(event)
+    if step is None:
         return before
-    done, of = finite_number(event.data.get("done")), finite_number(event.data.get("of"))
-    if done is None or of is None or not 0 <= done <= of <= _MOST_STEPS:
-        return before
-    number = event.data.get("number")
-    cell = number if isinstance(number, int) else 0
+    cell, done, of = step
     known = before
     if known is None or (known.epoch, known.cell) != (event.epoch, cell):
         known = ReportedLoops(epoch=event.epoch, cell=cell)

@@ -47,13 +47,10 @@ class StepProgress:
 
 def steps_after(before: StepProgress | None, event: EventRecord) -> StepProgress | None:
     """Return the steps after one more event; a new attempt starts from the beginning."""
-    if event.kind != "progress":
+    step = reported_step(event)
+    if step is None:
         return before
-    done, of = finite_number(event.data.get("done")), finite_number(event.data.get("of"))
-    if done is None or of is None or not 0 <= done <= of <= _MOST_STEPS:
-        return before
-    number = event.data.get("number")
-    cell = number if isinstance(number, int) else 0
+    cell, done, of = step
     if before is None or before.epoch != event.epoch:
         return StepProgress(epoch=event.epoch, cell=cell, of=of, marks=((event.at, done),))
     last_at, last = before.marks[-1]
@@ -69,6 +66,17 @@ def steps_after(before: StepProgress | None, event: EventRecord) -> StepProgress
     if len(marks) <= _MOST_MARKS:
         return replace(known, marks=marks)
     return replace(known, marks=marks[::2], apart=2 * (marks[-1][0] - marks[0][0]) / len(marks))
+
+
+def reported_step(event: EventRecord) -> tuple[int, float, float] | None:
+    """Return cell (0 of a command), steps done and number of steps; None if an event has none."""
+    if event.kind != "progress":
+        return None
+    done, of = finite_number(event.data.get("done")), finite_number(event.data.get("of"))
+    if done is None or of is None or not 0 <= done <= of <= _MOST_STEPS:
+        return None
+    number = event.data.get("number")
+    return number if isinstance(number, int) else 0, done, of
 
 
 def finite_number(value: Json) -> float | None:

@@ -276,10 +276,8 @@ def _execute(group: CallGroup) -> None:
     call = partial(plain_call, group.function)
     try:
         group.outputs = execute_rows(call, columns, [each == 0 for each in dimensions])
-    except (
-        Exception,
-        NoRowRule,
-    ):  # whatever a function does that sees no tensor; vmap raises its own errors
+    # Whatever a function does that sees no tensor; vmap raises its own errors.
+    except (Exception, NoRowRule):
         group.outputs = vmap(call, in_dims=tuple(dimensions))(*columns)
 
 
