@@ -121,7 +121,6 @@ def test_the_examples_are_small_pages_of_what_the_commands_say() -> None:
     assert "1,867 jobs on vcvGl=20x8,vcvlY=2x8" in helios
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["s1.html", "helios.html"])
 def test_the_examples_are_what_their_commands_write_now_byte_for_byte(
     tmp_path: Path, name: str
