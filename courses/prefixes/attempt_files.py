@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ...hub.attempts.compile_cache_side import COURSE
-from ...hub.attempts.compile_caches import copy_cache, keep_cache
+from ...hub.attempts.compile_caches import copy_cache, keep_cache, unlink_new
 from ...hub.attempts.spec import OUTPUT
 from ...hub.files.safe_fs import Owner, opened_file
 from ...hub.records.json_value import parse_json
@@ -73,11 +73,15 @@ def read_header(folder: Path) -> PrefixHeader | None:
 def keep(attempt: Path, folder: Path) -> PrefixHeader | None:
     """Copy what a computation has saved into a new folder that only the service uses.
 
-    Safe to repeat. Returns None, and leaves no folder, if the attempt has saved no valid prefix.
+    Safe to repeat, also when the attempt's files are gone. Returns None, and leaves no folder, if
+    the attempt has saved no valid prefix.
 
     Raises:
         OSError: the folder cannot be written.
     """
+    known = read_header(folder)
+    if known is not None:
+        return known
     draft = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True, mode=0o700)
@@ -116,9 +120,20 @@ def offer(folder: Path, attempt: Path, *, owner: Owner | None = None) -> None:
 
 
 def withdraw_offer(attempt: Path) -> None:
-    """Delete the files of a prefix from the folder of an attempt that has used them."""
+    """Delete the files of a prefix from the folder of an attempt that needs them no more."""
     for name in (HEADER, PICKLE, NOTEBOOK):
-        (attempt / name).unlink(missing_ok=True)
+        for each in (name, f".{name}.part"):
+            with suppress(OSError):
+                (attempt / each).unlink()
+
+
+def discard(attempt: Path) -> None:
+    """Delete what a computation has saved from the folder of its attempt; its notebook stays."""
+    for name in (HEADER, PICKLE):
+        for each in (name, f"{name}.part"):
+            with suppress(OSError):
+                (attempt / each).unlink()
+    unlink_new(attempt)
 
 
 class _TooLong(Exception):

@@ -16,13 +16,13 @@ import sys
 import tarfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from ...hub.admission.policy import admit
 from ...hub.admission.request_factory import new_id
-from ...hub.attempts.compile_caches import unlink_new
 from ...hub.errors import CarrelError, InvalidInput, NotFound, OverMaximum
 from ...hub.files.filenames import safe_name
 from ...hub.files.safe_fs import Owner
@@ -203,6 +203,15 @@ class PrefixService:
         """See ``SharedPrefixes``."""
         self.store.use(request_id, epoch, now=self.access.context.clock())
 
+    def ended(self, request: RequestRecord, folder: Path) -> None:
+        """See ``SharedPrefixes``."""
+        if request.job is None or not request.job.computes_prefix:
+            attempt_files.withdraw_offer(folder)
+            return
+        known = self.store.prefixes(request.group, request.labels.get("assignment", ""))
+        if all(each.request != request.id for each in known):
+            self._discard(request)
+
     # -- internal -------------------------------------------------------------------------
 
     def _switch(self, course: str, name: str) -> PrefixSwitch | None:
@@ -238,6 +247,17 @@ class PrefixService:
         self.store.remove(prefix.request)
         if self.root is not None:
             shutil.rmtree(self._folder(prefix), ignore_errors=True)
+        with suppress(NotFound):
+            record = self.access.context.store.request(prefix.request)
+            if record.state in TERMINAL:
+                self._discard(record)
+
+    def _discard(self, computation: RequestRecord) -> None:
+        """Delete what the attempts of a computation have saved; safe to repeat."""
+        last = 0 if computation.lease is None else computation.lease.epoch
+        for epoch in range(1, last + 1):
+            files = self.access.context.files
+            attempt_files.discard(files.attempt_folder(computation.id, epoch))
 
     def _folder(self, prefix: Prefix) -> Path:
         assert self.root is not None
@@ -349,6 +369,7 @@ class PrefixService:
             attempt = context.files.attempt_folder(record.id, record.lease.epoch)
             header = attempt_files.keep(attempt, self._folder(prefix))
             if header is not None:
+                self._discard(record)
                 kept = replace(
                     prefix,
                     kept=True,
@@ -358,9 +379,9 @@ class PrefixService:
                     models=self._models(record.lease),
                 )
                 self.store.put(kept)
-                unlink_new(attempt)
                 return kept
             why = f"The log of {prefix.request} says why no cell can be restored."
+        self._discard(record)
         self.store.put(replace(prefix, why_not=why))
         return None
 

@@ -36,6 +36,8 @@ COMPILED = "compiled"
 OWN, COURSE = "compile-cache.own", "compile-cache.course"
 """What an earlier job of the owner has compiled, and what the course has."""
 NEW, REPORT = "compile-cache.new", "compile-cache.json"
+DRAFTS = ".compile-cache."
+"""How the names of unfinished files begin."""
 LIMIT = 64 << 20
 """The most bytes of one cache."""
 UNPACKED = 4 * LIMIT

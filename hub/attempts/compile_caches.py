@@ -27,7 +27,16 @@ from ..interfaces.job_reuse import CompileCaches, KeptCompileCache, NoCompileCac
 from ..records.leases import LeaseRecord
 from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind
-from .compile_cache_side import COMPILED, COURSE, HEADER_BYTES, LIMIT, NEW, OWN, parse_cache
+from .compile_cache_side import (
+    COMPILED,
+    COURSE,
+    DRAFTS,
+    HEADER_BYTES,
+    LIMIT,
+    NEW,
+    OWN,
+    parse_cache,
+)
 
 log = logging.getLogger(__name__)
 
@@ -177,10 +186,12 @@ def copy_cache(path: Path, target: Path, *, mode: int, owner: Owner | None) -> N
 
 
 def withdraw_offers(attempt: Path) -> None:
-    """Delete the caches and the compiler's folder from that of an attempt that has ended."""
-    for name in (OWN, COURSE):
-        with suppress(OSError):
-            (attempt / name).unlink()
+    """Delete the caches, unfinished files and the compiler's folder from that of an attempt that
+    has ended; safe to repeat."""
+    with suppress(OSError):
+        for path in (attempt / OWN, attempt / COURSE, *attempt.glob(f"{DRAFTS}*")):
+            with suppress(OSError):
+                path.unlink()
     shutil.rmtree(attempt / COMPILED, ignore_errors=True)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..attempts import snapshots
+from ..attempts.compile_caches import unlink_new, withdraw_offers
 from ..attempts.spec import FILES, member_folder
 from ..attempts.trials import hand_over_trials
 from ..errors import BackendFailed, TooLarge, Unavailable
@@ -56,6 +57,7 @@ class JobController:
             return c.backend.start_gang(_member_orders(order, request.job.gang, lease))
         except BackendFailed as error:
             log.warning("%s: %s", lease.id, error)
+            self.discard_offers(lease, request)
             requeue_or_fail(c, lease, request, str(error))
             return {}
         except (Unavailable, OSError) as error:
@@ -132,6 +134,7 @@ class JobController:
         if missing is not None and missing.end is not None:
             why, rank = member_message(missing, missing.end.message), missing.rank
         tail = self.log_tail(request, lease, rank)
+        self.discard_offers(lease, request)
         until = status.cluster_end(seen)
         requeue_or_fail(self.context, lease, request, why, tail, until=until)
 
@@ -158,6 +161,18 @@ class JobController:
             AttemptReports(self.context).store_events(group, events)
         return max((event.at for event in events), default=0.0)
 
+    def discard_offers(self, lease: LeaseRecord, request: RequestRecord) -> None:
+        """Delete what an attempt without processes was offered, and what it left beside it.
+
+        Called after its events are stored and before its end is: a service that is killed between
+        the two repeats it. A runner that ended by itself has deleted the most of it already.
+        """
+        folder = self.context.files.attempt_folder(request.id, lease.epoch)
+        withdraw_offers(folder)
+        if request.job is not None and not request.job.computes_prefix:
+            unlink_new(folder)
+        self.context.prefixes.ended(request, folder)
+
     def log_tail(self, request: RequestRecord, lease: LeaseRecord, rank: int = 0) -> str:
         """Return the end of the log of an attempt, or of a member of a gang."""
         text = self.context.files.log(
@@ -180,6 +195,7 @@ class JobController:
         """
         c, known = self.context, status.cause
         last = self.collect(lease, request)
+        self.discard_offers(lease, request)
         now = c.clock()
         until = min(now, status.end(seen, last))
         if c.store.request(request.id).state is State.STOPPING:

@@ -146,11 +146,16 @@ class Reconciler:
                 self._job_died(lease, request, seen, status)
             case _:
                 self._condition.record_end(lease, request, now, seen=seen)
-                last = 0.0 if session else self._jobs.collect(lease, request)
+                last = 0.0 if session else self._collect_job(lease, request)
                 until = min(now, status.end(seen, last))
                 finish_attempt(self._context, lease, request, now=now, until=until)
         self._memory.forget(lease.id)
         return True
+
+    def _collect_job(self, lease: LeaseRecord, request: RequestRecord) -> float:
+        last = self._jobs.collect(lease, request)
+        self._jobs.discard_offers(lease, request)
+        return last
 
     def _job_died(
         self, lease: LeaseRecord, request: RequestRecord, seen: float, status: AttemptStatus

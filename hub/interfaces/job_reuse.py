@@ -24,6 +24,15 @@ class SharedPrefixes(Protocol):
     def used(self, request_id: str, epoch: int) -> None:
         """Record that an attempt has begun with its prefix; safe to repeat."""
 
+    def ended(self, request: RequestRecord, folder: Path) -> None:
+        """Delete what an attempt that has ended leaves of a prefix; safe to repeat.
+
+        What a computation has saved stays until it is kept.
+
+        Raises:
+            CarrelError: of the course.
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptCompileCache:

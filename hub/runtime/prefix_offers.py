@@ -38,3 +38,12 @@ class PrefixOffers:
         """Record that an attempt has begun with its prefix."""
         if self.provider is not None:
             self.provider.used(request_id, epoch)
+
+    def ended(self, request: RequestRecord, folder: Path) -> None:
+        """Delete what an attempt that has ended leaves of a prefix; never fails."""
+        if self.provider is None:
+            return
+        try:
+            self.provider.ended(request, folder)
+        except (CarrelError, OSError) as error:
+            log.warning("%s: files of a prefix are left: %s", request.id, error)

@@ -130,8 +130,20 @@ def compute(
     if code is not None:
         (folder / NEW).write_bytes(code)
         leave_compiled(site, lease)
+    gone(site, lease)
     end(site, lease, State.SUCCEEDED)
     assert context.store.request(request_id).state is State.SUCCEEDED
+
+
+def gone(site: CourseSite, lease: LeaseRecord) -> None:
+    """Let the service find that an attempt has no processes any more."""
+    JobController(site.services.access.context).discard_offers(
+        lease, request(site, lease.request_id)
+    )
+
+
+def left(site: CourseSite, lease: LeaseRecord) -> set[str]:
+    return {path.name for path in folder_of(site, lease).iterdir()} - {"output.ipynb"}
 
 
 def end(site: CourseSite, lease: LeaseRecord, state: State) -> None:
@@ -252,6 +264,57 @@ def test_a_prefix_whose_storing_was_interrupted_keeps_its_cache(
             started(site, first)
     folder = folder_of(site, started(site, submitted(site, STUDENT2).id))
     assert read_cache(str(folder / COURSE))[1] == b"of the course"
+
+
+@pytest.mark.parametrize("wanted", [True, False], ids=["wanted", "switched-off"])
+def test_what_a_computation_saves_stays_until_it_is_kept_or_not_wanted(
+    caching: CourseSite, monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    site = caching
+    (notebook,) = switch(site, ON).notebooks
+    compute(site, notebook.request, code=compiled(b"of the course"))
+    lease = request(site, notebook.request).lease
+    assert lease is not None
+    assert left(site, lease) == {"prefix.pkl", "prefix.json", NEW}
+    if wanted:
+        job = submitted(site, STUDENT1).id
+        with monkeypatch.context() as patch:
+            patch.setattr(type(site.services.prefixes.store), "put", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                started(site, job)
+        assert [each.state for each in shown(site).notebooks] == ["ready"]
+        mine = folder_of(site, started(site, submitted(site, STUDENT2).id))
+        assert read_cache(str(mine / COURSE))[1] == b"of the course"
+    else:
+        switch(site, OFF)
+    assert left(site, lease) == set()
+
+
+def test_nothing_stays_of_a_computation_that_is_switched_off_while_it_runs(
+    caching: CourseSite,
+) -> None:
+    site = caching
+    (notebook,) = switch(site, ON).notebooks
+    lease = started(site, notebook.request)
+    switch(site, OFF)
+    for name in ("prefix.pkl", "prefix.pkl.part", "prefix.json", NEW):
+        (folder_of(site, lease) / name).write_bytes(b"x")
+    gone(site, lease)
+    assert left(site, lease) == set()
+
+
+def test_an_attempt_that_is_killed_before_it_used_its_prefix_leaves_no_copy(
+    caching: CourseSite,
+) -> None:
+    site = caching
+    (notebook,) = switch(site, ON).notebooks
+    compute(site, notebook.request, code=compiled(b"of the course"))
+    lease = started(site, submitted(site, STUDENT1).id)
+    (folder_of(site, lease) / ".prefix.pkl.part").write_bytes(b"x")
+    assert {"prefix.pkl", "prefix.json", "prefix.ipynb", COURSE} <= left(site, lease)
+    gone(site, lease)
+    gone(site, lease)
+    assert left(site, lease) == set()
 
 
 def interrupted(*_: object) -> None:
