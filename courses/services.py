@@ -20,7 +20,9 @@ from .grading_runs.check_service import CheckService
 from .grading_runs.gradebook_overview import GradebookOverview
 from .grading_runs.service import GradingService
 from .leaderboards.evaluation import WeightsEvaluation
+from .leaderboards.rules import LeaderboardRules
 from .leaderboards.service import LeaderboardService
+from .leaderboards.submissions import WeightsSubmissions
 from .manual_grading.service import ManualGradingService
 from .model.interfaces import Blobs, CourseStore
 from .official_checks.service import OfficialCheckService
@@ -56,6 +58,8 @@ class CourseServices:
     checks: CheckService
     official_checks: OfficialCheckService
     leaderboards: LeaderboardService
+    leaderboard_rules: LeaderboardRules
+    leaderboard_submissions: WeightsSubmissions
     grading: GradingService
     manual_grading: ManualGradingService
     gradebook: GradebookOverview
@@ -94,7 +98,7 @@ class CourseServices:
         missing_accounts = MissingAccounts(access, class_list, accounts)
         roster = RosterService(access, class_list, missing_accounts)
         grading = GradingService(access, class_list, blobs, root)
-        delivery = FeedbackDelivery(access, blobs)
+        delivery, evaluation = FeedbackDelivery(access, blobs), WeightsEvaluation(access)
         shared = PrefixService(access, blobs, prefixes, root, owner)
         if prefixes is not None:
             context.prefixes.provider = shared
@@ -111,7 +115,9 @@ class CourseServices:
             submissions=SubmissionService(access, class_list, blobs),
             checks=CheckService(access, blobs),
             official_checks=OfficialCheckService(access, blobs),
-            leaderboards=LeaderboardService(access, class_list, blobs, WeightsEvaluation(access)),
+            leaderboards=LeaderboardService(access, class_list, evaluation),
+            leaderboard_rules=LeaderboardRules(access, blobs, evaluation),
+            leaderboard_submissions=WeightsSubmissions(access, blobs, evaluation),
             grading=grading,
             manual_grading=ManualGradingService(
                 access, grading, OpenWriters(gradebooks) if gradebooks else None, root

@@ -138,7 +138,7 @@ def open_leaderboard(
     body: Annotated[LeaderboardIn, Depends(json_body(LeaderboardIn))],
 ) -> LeaderboardRuleOut:
     """For teachers: what weights are scored on, and how many a student may submit on one day."""
-    return web.courses.leaderboards.open(who, course, assignment, body)
+    return web.courses.leaderboard_rules.open(who, course, assignment, body)
 
 
 @router.delete("/leaderboard", summary="Take no further submissions")
@@ -146,7 +146,7 @@ def close_leaderboard(
     web: Carrel, who: Writer, course: CourseName, assignment: AssignmentName
 ) -> LeaderboardRuleOut:
     """For teachers. The table stays. Safe to repeat."""
-    return web.courses.leaderboards.close(who, course, assignment)
+    return web.courses.leaderboard_rules.close(who, course, assignment)
 
 
 @router.post("/leaderboard/again", summary="Score submissions again")
@@ -172,7 +172,7 @@ def submit_weights(
 
     The same file again returns its submission. A file that is refused costs none of the day.
     """
-    return web.courses.leaderboards.submit(who, course, assignment, body)
+    return web.courses.leaderboard_submissions.submit(who, course, assignment, body)
 
 
 @router.get("/proof", summary="Proof of my submissions")

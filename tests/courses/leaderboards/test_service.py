@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from carrel.courses.leaderboards.evaluation import MOST_SECONDS, WeightsEvaluation
+from carrel.courses.leaderboards.service import LeaderboardPage
 from carrel.courses.leaderboards.weights_file import stored_tensors
 from carrel.courses.model.leaderboards import LeaderboardEntry
 from carrel.courses.roster.access import CourseAccess
@@ -54,14 +55,14 @@ def site(tmp_path: Path) -> CourseSite:
 def opened(site: CourseSite, per_day: int = 2, **more: object) -> None:
     given = {"per_day": per_day, "files": files({"leaderboard.py": TEACHERS})} | more
     body = LeaderboardIn.model_validate(given)
-    site.services.leaderboards.open(TEACHER, "cs101", "ps1", body)
+    site.services.leaderboard_rules.open(TEACHER, "cs101", "ps1", body)
 
 
 def send(site: CourseSite, content: bytes = b"", who: Identity = STUDENT1) -> LeaderboardEntryOut:
     site.clock.now += 1
     text = base64.b64encode(content or linear(*PERFECT)).decode()
     body = WeightsIn(file=FileIn(name="weights.safetensors", content=text))
-    return site.services.leaderboards.submit(who, "cs101", "ps1", body)
+    return site.services.leaderboard_submissions.submit(who, "cs101", "ps1", body)
 
 
 def shown(site: CourseSite, who: Identity = STUDENT1) -> LeaderboardOut:
@@ -437,32 +438,59 @@ def test_open_pages_read_the_table_once_for_each_verdict(
         return entries(self, course, assignment, person)
 
     monkeypatch.setattr(SqlLeaderboardStore, "entries", counted)
-    boards = site.services.leaderboards
+    boards, readers = site.services.leaderboards, (STUDENT1, STUDENT2, TEACHER)
     sent = [send(site), send(site, linear(1, 2, 3, 4), STUDENT2)]
     lease = begin(site)
 
-    def states() -> tuple[str, ...]:
-        return tuple(
-            boards.state(who, "cs101", "ps1") for who in (STUDENT1, STUDENT2, TEACHER) for _ in "12"
-        )
+    def pages(states: Iterable[str]) -> list[LeaderboardPage | None]:
+        return [
+            boards.changed_page(who, "cs101", "ps1", state)
+            for who, state in zip(readers, states, strict=True)
+        ]
 
-    before = states()
-    shown(site)
+    before = [boards.page(who, "cs101", "ps1").state for who in readers]
     read.clear()
-    assert states() == before
-    assert [len(shown(site, who).rows) for who in (STUDENT1, STUDENT2)] == [0, 0]
-    assert None not in read, "only own submissions are read"
+    for _ in "12":
+        assert pages(before) == [None, None, None]
+    assert read == ["student1", "student2"] * 2, "only own submissions are read"
     end(site, *map(scored, sent), lease=lease)
     read.clear()
-    assert not set(states()) & set(before)
+    after = pages(before)
+    assert [len(page.shown.rows) for page in after if page] == [2, 2, 2]
+    # The teacher's page has all submissions.
+    assert read == ["student1", None, "student2", None]
     for _ in range(3):
         assert [len(shown(site, who).rows) for who in (STUDENT1, STUDENT2)] == [2, 2]
-    assert read.count(None) == 1
+    assert read.count(None) == 2
+
+
+@pytest.mark.parametrize(("who", "entries"), [(STUDENT1, "student1"), (TEACHER, None)])
+def test_a_page_reads_counts_and_submissions_once(
+    site: CourseSite, monkeypatch: pytest.MonkeyPatch, who: Identity, entries: str | None
+) -> None:
+    end(site, scored(send(site)))
+    shown(site)  # so that the table is known
+    calls: list[tuple[object, ...]] = []
+    for name in ("rule", "counts", "entries"):
+        method = getattr(SqlLeaderboardStore, name)
+
+        def counted(
+            self: SqlLeaderboardStore,
+            *args: str,
+            _name: str = name,
+            _method: Callable[..., object] = method,
+        ) -> object:
+            calls.append((_name, *args[2:]))
+            return _method(self, *args)
+
+        monkeypatch.setattr(SqlLeaderboardStore, name, counted)
+    assert len(site.services.leaderboards.page(who, "cs101", "ps1").shown.rows) == 1
+    assert calls == [("rule",), ("counts",), ("entries", *([entries] if entries else []))]
 
 
 def test_the_state_of_a_leaderboard_differs_with_what_its_reader_sees(site: CourseSite) -> None:
     def state(who: Identity = STUDENT1) -> str:
-        return site.services.leaderboards.state(who, "cs101", "ps1")
+        return site.services.leaderboards.page(who, "cs101", "ps1").state
 
     seen = [state()]
     opened(site, counts="last")
@@ -496,12 +524,12 @@ def test_a_rule_that_would_make_scores_incomparable_is_refused(site: CourseSite)
             opened(site, **change)
     with pytest.raises(InvalidInput, match=r"have no leaderboard\.py"):
         opened(site, files=files({"other.py": b""}))
-    site.services.leaderboards.close(TEACHER, "cs101", "ps1")
+    site.services.leaderboard_rules.close(TEACHER, "cs101", "ps1")
     with pytest.raises(Forbidden, match="no open leaderboard"):
         send(site, linear(2, 2, 2, 2))
     assert len(shown(site).rows) == 1
     with pytest.raises(Forbidden):
         send(site, who=TEACHER)
     with pytest.raises(Forbidden):
-        site.services.leaderboards.close(STUDENT1, "cs101", "ps1")
+        site.services.leaderboard_rules.close(STUDENT1, "cs101", "ps1")
     assert ("teacher", "leaderboard set", "cs101/ps1") in site.lines()

@@ -270,7 +270,7 @@ def _page(
         texts=web.courses.assignments.texts(visitor.identity, course, assignment),
         checks=web.courses.checks.recent(visitor.identity, course, assignment).checks,
         official=web.courses.official_checks.mine(visitor.identity, course, assignment),
-        board=web.courses.leaderboards.rule(course, assignment),
+        board=web.courses.leaderboard_rules.rule(course, assignment),
         error=error,
         tried=tried,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
+from .....courses.leaderboards.service import LeaderboardPage
 from ....errors import CarrelError, InvalidInput
-from ....schemas.coursework.leaderboards import WeightsIn
+from ....schemas.coursework.leaderboards import LeaderboardLogOut, LeaderboardOut, WeightsIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import AssignmentName, CourseName
@@ -40,9 +41,10 @@ def live(
     With the state of the leaderboard that the page has seen, nothing (204) where it has not
     changed: hundreds of open pages ask every few seconds.
     """
-    if seen and seen == web.courses.leaderboards.state(visitor.identity, course, assignment):
+    page = web.courses.leaderboards.changed_page(visitor.identity, course, assignment, seen)
+    if page is None:
         return Response(status_code=NO_CONTENT)
-    found = _found(web, visitor, course, assignment)
+    found = _context(web, visitor, course, assignment, page)
     return html(web.render("courses/leaderboard_live.html", **found))
 
 
@@ -58,7 +60,7 @@ def submit(
                 f"{len(files) or 'No'} files were selected.", accepted="One safetensors file."
             )
         body = WeightsIn(file=files[0])
-        web.courses.leaderboards.submit(visitor.identity, course, assignment, body)
+        web.courses.leaderboard_submissions.submit(visitor.identity, course, assignment, body)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, error=error)
     return _back(course, assignment, "#mine-title")
@@ -72,10 +74,10 @@ def rule(
     who, form = visitor.identity, LeaderboardForm.filled(sent.fields)
     try:
         if sent.fields.get("do") == "off":
-            web.courses.leaderboards.close(who, course, assignment)
+            web.courses.leaderboard_rules.close(who, course, assignment)
         else:
             body = form.body(sent.folder("files"))
-            web.courses.leaderboards.open(who, course, assignment, body)
+            web.courses.leaderboard_rules.open(who, course, assignment, body)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, error=error, sent=sent)
     return _back(course, assignment, "#rule-title")
@@ -96,19 +98,21 @@ def _back(course: str, assignment: str, part: str) -> Response:
     return RedirectResponse(page + part, SEE_OTHER)
 
 
-def _found(web: WebContext, visitor: Visitor, course: str, assignment: str) -> dict[str, object]:
-    """The table as the visitor may see it."""
-    who, boards = visitor.identity, web.courses.leaderboards
-    place = web.courses.administration.show(who, course)
-    address = course_url(course, "assignment", assignment, "leaderboard")
-    found: dict[str, object] = {"course": place, "assignment": assignment, "address": address}
-    # Before the rest is read, which may be newer.
-    found["state"] = boards.state(who, course, assignment)
-    if place.role == "student":
-        board = boards.show(who, course, assignment)
-        return found | {"rule": board.rule, "board": board, "rows": board.rows, "log": None}
-    log = boards.log(who, course, assignment)
-    return found | {"rule": log.rule, "board": None, "rows": log.rows, "log": log}
+def _context(
+    web: WebContext, visitor: Visitor, course: str, assignment: str, page: LeaderboardPage
+) -> dict[str, object]:
+    """What the templates show of a leaderboard: ``board`` to a student, ``log`` to others."""
+    shown = page.shown
+    return {
+        "course": web.courses.administration.show(visitor.identity, course),
+        "assignment": assignment,
+        "address": course_url(course, "assignment", assignment, "leaderboard"),
+        "state": page.state,
+        "rule": shown.rule,
+        "rows": shown.rows,
+        "board": shown if isinstance(shown, LeaderboardOut) else None,
+        "log": shown if isinstance(shown, LeaderboardLogOut) else None,
+    }
 
 
 def _page(
@@ -121,10 +125,10 @@ def _page(
     sent: Uploaded | None = None,
 ) -> Response:
     version = version_for(web, sent.fields if sent else None, error)
-    found = _found(web, visitor, course, assignment)
-    known = web.courses.leaderboards.rule(course, assignment)
-    form = LeaderboardForm.filled(sent.fields) if sent else LeaderboardForm.of(known)
-    page = web.render_for(
+    page = web.courses.leaderboards.page(visitor.identity, course, assignment)
+    form = LeaderboardForm.filled(sent.fields) if sent else LeaderboardForm.of(page.shown.rule)
+    found = _context(web, visitor, course, assignment, page)
+    text = web.render_for(
         visitor, "courses/leaderboard.html", **found, form=form, version=version, error=error
     )
-    return html(page, error.http_status if error else 200)
+    return html(text, error.http_status if error else 200)

@@ -87,7 +87,7 @@ def test_each_submission_has_a_verdict_and_students_see_pseudonyms(course: Site)
     assert "No files were selected." in nothing
     text = base64.b64encode(linear(1, 2, 3, 4)).decode()
     other = WeightsIn(file=FileIn(name="weights.safetensors", content=text))
-    course.world.web.courses.leaderboards.submit(STUDENT2, "cs101", "ps1", other)
+    course.world.web.courses.leaderboard_submissions.submit(STUDENT2, "cs101", "ps1", other)
     for content in (linear(*PERFECT), a_pickle()):
         sent = send(course, f"{PAGE}/submit", STUDENT1, files=weights(content))
         assert sent.headers.get("location") == f"{PAGE}#mine-title", sent.text
