@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from ..files.filenames import safe_name
 from ..files.safe_fs import Owner, add_folder, give_folder, opened_file, opened_folder
-from ..interfaces.job_reuse import CompileCaches, KeptCompileCache, NoCompileCaches
+from ..interfaces.job_reuse import CompileCaches, KeptCompileCache
 from ..records.leases import LeaseRecord
 from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 LABEL, OFF = "compile-cache", "off"
 """The label with which a job neither loads nor keeps anything."""
 _SUFFIX: Final = ".cache"
+_DRAFT: Final = ".part"
 _PROGRAM: Final = 200
 
 
@@ -63,11 +64,16 @@ class OwnerCompileCaches:
 
     @classmethod
     def of(cls, root: Path, most_bytes: int, owner: Owner | None) -> CompileCaches:
-        """Return what keeps up to so many bytes for each user; 0: nothing is kept."""
-        return cls(root, most_bytes, owner) if most_bytes > 0 else NoCompileCaches()
+        """Return what keeps up to so many bytes for each user; 0: nothing is kept.
+
+        What is there beyond that, from an earlier limit, is deleted.
+        """
+        made = cls(root, max(0, most_bytes), owner)
+        made._drop_excess()
+        return made
 
     def offer(self, request: RequestRecord, lease: LeaseRecord, folder: Path) -> None:
-        if not may_use(request):
+        if self.most_bytes == 0 or not may_use(request):
             return
         try:
             allow(folder, self.owner)
@@ -82,7 +88,8 @@ class OwnerCompileCaches:
             log.warning("%s: no compile cache is offered: %s", lease.id, error)
 
     def keep(self, request: RequestRecord, lease: LeaseRecord, folder: Path) -> None:
-        if request.job is None or request.job.computes_prefix or not may_use(request):
+        job = request.job
+        if job is None or job.computes_prefix or self.most_bytes == 0 or not may_use(request):
             return
         try:
             path = self._path(request, lease.node)
@@ -120,6 +127,19 @@ class OwnerCompileCaches:
     def _files(self, folder: Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             yield from (path for path in folder.iterdir() if path.suffix == _SUFFIX)
+
+    def _drop_excess(self) -> None:
+        """Delete what the limit no longer allows, and what a killed service has half written."""
+        folders = [path for path in self.root.glob("*") if path.is_dir()]
+        for folder in folders:
+            try:
+                for draft in folder.glob(f".*{_DRAFT}"):
+                    draft.unlink(missing_ok=True)
+                self._drop_oldest(folder)
+            except OSError as error:
+                log.warning("%s: compile caches above the limit are left: %s", folder, error)
+            with suppress(OSError):  # It is not empty.
+                folder.rmdir()
 
     def _drop_oldest(self, folder: Path) -> None:
         left = self.most_bytes
@@ -196,7 +216,7 @@ def withdraw_offers(attempt: Path) -> None:
 
 
 def _write(target: Path, content: bytes, *, mode: int, owner: Owner | None) -> None:
-    draft = target.with_name(f".{target.name}.part")
+    draft = target.with_name(f".{target.name}{_DRAFT}")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     with os.fdopen(descriptor, "wb") as file:

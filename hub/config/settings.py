@@ -111,7 +111,8 @@ class Settings:
         learned_order: the name of a learned queue order, an experiment: the file
             `STATE/learned-orders/NAME.json`; empty for none. A damaged file is logged and ignored.
         compile_cache_bytes: the most bytes of compiled code that are kept for each user: what their
-            jobs compile with PyTorch, for their next jobs. 0: nothing is kept.
+            jobs compile with PyTorch, for their next jobs. 0: nothing is kept. What is there beyond
+            that is deleted at the next start.
         log: the format of the service's log, `text` or `json`; overridden by CARREL_LOG.
     """
 

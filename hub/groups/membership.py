@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from ..errors import InvalidInput, NotAMember, NotFound, Unavailable
 from ..interfaces.jupyterhub import JupyterHub
 from ..interfaces.store import Store
+from ..records.audit import AuditAction, ChangeFilter
 from ..records.identity import Identity, Viewer
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Group
@@ -145,3 +146,9 @@ def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice
         for group, found, models in limits
         if found is not None
     ]
+
+
+def account_removed_since(store: Store, name: str, at: float) -> bool:
+    """Return whether an account of this name was removed since, in Carrel's own accounts."""
+    which = ChangeFilter(action=AuditAction.ACCOUNT_REMOVE, target=name, limit=1)
+    return any(change.at >= at for change in store.changes(which))

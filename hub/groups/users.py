@@ -200,6 +200,8 @@ class Users(AuditTrail):
         self.store.add_change(
             self._change(AuditAction.ACCOUNT_REMOVE, name, who, before={"admin": account.admin})
         )
+        # Jobs go on: one may have ended before the entry, which tells the service to keep nothing.
+        self.compile_caches.clear(name)
 
     def _end_sessions(self, name: str, who: str) -> None:
         """End queued, starting and running sessions: JupyterHub refuses to delete users with a

@@ -70,7 +70,7 @@ class CompileCaches(Protocol):
 
 
 class NoCompileCaches:
-    """Keeps nothing: jobs compile as they would without Carrel."""
+    """Has no files: jobs compile as they would without Carrel."""
 
     def offer(self, request: RequestRecord, lease: LeaseRecord, folder: Path) -> None: ...
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import Conflict, Forbidden, NotFound
+from ..groups.membership import account_removed_since
 from ..records.events import NewEvent
 from ..records.gangs import MemberEnd, split_member_id
 from ..records.identity import Viewer
@@ -121,10 +122,7 @@ class AttemptReports:
                 lease = c.store.lease(lease_id)
                 c.prefixes.used(lease.request_id, lease.epoch)
             if report.kind == "compile_cache":
-                lease = c.store.lease(lease_id)
-                record = c.store.request(lease.request_id)
-                folder = c.files.attempt_folder(record.id, lease.epoch)
-                c.compile_caches.keep(record, lease, folder)
+                self._keep_compiled(lease_id)
             if report.kind == "ended":
                 request = c.store.request(c.store.lease(lease_id).request_id)
                 target, cause = termination.by_runner(report.data, request.notice)
@@ -137,6 +135,18 @@ class AttemptReports:
         if added:
             c.notifier.notify()
         return len(added)
+
+    def _keep_compiled(self, lease_id: str) -> None:
+        """Keep what an attempt has compiled, unless the account of its owner was removed since."""
+        c = self.context
+        lease = c.store.lease(lease_id)
+        record = c.store.request(lease.request_id)
+        if account_removed_since(c.store, record.owner, record.submitted_at):
+            return
+        c.compile_caches.keep(record, lease, c.files.attempt_folder(record.id, lease.epoch))
+        # A removal in another process stores its entry, then clears: one of the two sees the other.
+        if account_removed_since(c.store, record.owner, record.submitted_at):
+            c.compile_caches.clear(record.owner)
 
     def _end_member(self, lease_id: str, rank: int, events: Sequence[NewEvent]) -> None:
         """Store the end that a member reports, and end the gang if that decides it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +12,11 @@ import pytest
 
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
+from carrel.hub.attempts.compile_cache_side import NEW
 from carrel.hub.attempts.compile_caches import OwnerCompileCaches
 from carrel.hub.groups.users import Users
 from carrel.hub.interfaces.jupyterhub import HubServer, HubUser
-from carrel.hub.schemas import SessionIn
+from carrel.hub.schemas import RequestOut, SessionIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 
 from ..doubles import STUDENT1, FakeHub
@@ -69,6 +72,68 @@ def test_queued_and_starting_sessions_are_cancelled_first(
     )
     assert "student1" not in hub.people
     assert accounts.find("student1") is None
+    world.loop.close()
+
+
+def leave_compiled(world: World, made: RequestOut) -> None:
+    """Let a job of student1 leave what it has compiled, as its runner does."""
+    lease = world.see(made).lease
+    assert lease is not None
+    content = b"code"
+    header = {
+        "machine": "m",
+        "graphs": 1,
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "request": "",
+    }
+    folder = world.context.files.attempt_folder(made.id, lease.epoch)
+    (folder / NEW).write_bytes(json.dumps(header).encode() + b"\n" + content)
+    world.report(made, "compile_cache")
+
+
+def test_a_job_that_ends_after_the_removal_of_its_owner_keeps_no_compiled_code(
+    tmp_path: Path, accounts: Accounts
+) -> None:
+    world = World.over(tmp_path)
+    caches = OwnerCompileCaches(tmp_path / "compile-caches", 1 << 20)
+    world.context = replace(world.context, compile_caches=caches)
+    world.restart()
+    users = Users(world.context.store, world.clock, FakeHub(), accounts, caches)
+    before, running = world.running_job(devices=0), world.running_job(devices=0)
+    leave_compiled(world, before)
+    assert len(caches.kept("student1")) == 1
+    world.clock.pass_(1)
+    users.remove("student1", who="admin")
+    leave_compiled(world, running)
+    assert [*caches.root.iterdir()] == []
+
+    # The same name for another person: only jobs since then keep something.
+    users.add("student1", "a long password", admin=False, groups=(), who="admin")
+    world.clock.pass_(1)
+    leave_compiled(world, world.running_job(devices=0))
+    assert len(caches.kept("student1")) == 1
+    world.loop.close()
+
+
+def test_what_a_job_keeps_while_its_owner_is_removed_goes_with_the_account(
+    tmp_path: Path, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World.over(tmp_path)
+    caches = OwnerCompileCaches(tmp_path / "compile-caches", 1 << 20)
+    world.context = replace(world.context, compile_caches=caches)
+    world.restart()
+    users = Users(world.context.store, world.clock, FakeHub(), accounts, caches)
+    running = world.running_job(devices=0)
+    remove = accounts.remove
+
+    def remove_meanwhile(name: str) -> None:
+        leave_compiled(world, running)
+        remove(name)
+
+    monkeypatch.setattr(accounts, "remove", remove_meanwhile)
+    users.remove("student1", who="admin")
+    assert [*caches.root.iterdir()] == []
     world.loop.close()
 
 
