@@ -41,7 +41,7 @@ def limit_above(seconds: float) -> int:
 
 
 def run_time_sentence(forecast: RunTimeForecast, limit: float) -> str:
-    """Return the forecast as one or two sentences; ``limit`` is the time limit in seconds."""
+    """Return the forecast as one to three sentences; ``limit`` is the time limit in seconds."""
     if forecast.basis is None:
         return f"Unknown: no earlier job is like this one. It may run for {duration(limit)}."
     bounds = f"{duration(forecast.low)} to {duration(forecast.high)}"
@@ -49,6 +49,8 @@ def run_time_sentence(forecast: RunTimeForecast, limit: float) -> str:
     shared = ""
     if forecast.saved >= 1.0:
         shared = f" Cells that trials share run once, which saves {about(forecast.saved)} of work."
+    elif forecast.trials_alone:
+        shared = f" Each trial counts as a whole run: {forecast.trials_alone}"
     return (
         f"About {duration(forecast.seconds)}; 9 of 10 such jobs take {bounds}, "
         f"by {forecast.runs} earlier {jobs} {_FROM[forecast.basis]}.{shared}"

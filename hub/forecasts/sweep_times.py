@@ -63,7 +63,16 @@ def sweep_forecast(
         high=min(limit, rounds * trial.high),
         basis=trial.basis,
         runs=trial.runs,
+        trials_alone=_trials_alone(sweep),
     )
+
+
+def _trials_alone(sweep: SweepOrder) -> str:
+    if sweep.together or not sweep.share or sweep.trials == 1:
+        return ""
+    if sweep.stages is not None:
+        return "the times of its cells are not known."
+    return sweep.without_stages or "it is not known what trials share."
 
 
 def _course(sweep: SweepOrder, cell_seconds: Sequence[float]) -> SweepCourse | None:

@@ -40,6 +40,8 @@ class RunTimeForecast:
         critical: of a sweep with common stages, those that determine its end: the numbers of their
             first and last cells, and how often such a stage runs there.
         saved: seconds of work that common stages save.
+        trials_alone: of a sweep each of whose trials counts as a whole run, although they may share
+            cells: why, as a clause.
     """
 
     seconds: float
@@ -49,6 +51,7 @@ class RunTimeForecast:
     runs: int = 0
     critical: tuple[tuple[int, int, int], ...] = ()
     saved: float = 0.0
+    trials_alone: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,6 +111,7 @@ class SweepOrder:
         maximize: whether the best trial has the largest value.
         together: whether the notebook runs once, with the values of all trials as lists.
         stages: what trials share, by the analysis of the notebook; None if it is not known.
+        without_stages: why it is not known, as a clause; empty if it is.
     """
 
     space: Mapping[str, Json]
@@ -122,6 +123,7 @@ class SweepOrder:
     maximize: bool = False
     together: bool = False
     stages: SweepStages | None = field(default=None, compare=False)
+    without_stages: str = field(default="", compare=False)
 
     def as_json(self) -> dict[str, Json]:
         return asdict(self) | {"space": dict(self.space)}

@@ -40,12 +40,14 @@ class LimitedProcess:
         seconds: after which it is killed.
         busy: the sentence for a caller while ``AT_ONCE`` others run.
         slots: limits how many run.
+        waits: whether a caller waits for a slot; otherwise it is told at once that none is free.
     """
 
     command: tuple[str, ...]
     seconds: float
     busy: str
     slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE), kw_only=True)
+    waits: bool = field(default=True, kw_only=True)
 
     def run(self, given: bytes) -> subprocess.CompletedProcess[bytes]:
         """Run one process; blocks the calling thread. Raises as ``run_made``."""
@@ -60,7 +62,7 @@ class LimitedProcess:
             Unavailable: too many run.
             subprocess.TimeoutExpired: it was killed after ``seconds``.
         """
-        if not self.slots.acquire(timeout=WAIT_SECONDS):
+        if not self.slots.acquire(timeout=WAIT_SECONDS if self.waits else 0.0):
             raise Unavailable(self.busy, accepted="Try again in a minute.")
         try:
             return subprocess.run(

@@ -6,8 +6,8 @@ import json
 import logging
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
 
 from ...errors import TooLarge
 from ...records.requests import SweepStages
@@ -16,6 +16,26 @@ from ...schemas.sweeps import SharingOut
 
 SECONDS: Final = 20.0
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOutline:
+    """The stages of a sweep, or why there are none.
+
+    Attributes:
+        reason: a clause; empty if there are stages.
+    """
+
+    stages: SweepStages | None
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        found = values["stages"]
+        return cls(SweepStages.from_json(found) if found else None, values["reason"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +55,13 @@ class AnalysingProcess(LimitedProcess):
         """
         return SharingOut.model_validate_json(self._analyse("sharing", name, notebook, space))
 
-    def stages(self, name: str, notebook: str, space: Mapping[str, object]) -> SweepStages | None:
-        """Return the stages of a sweep, as ``sweep_stages`` does.
+    def outline(self, name: str, notebook: str, space: Mapping[str, object]) -> SweepOutline:
+        """Return the stages of a sweep, as ``sweep_outline`` does.
 
         Raises:
             TooLarge, Unavailable: as for ``sharing``.
         """
-        found = json.loads(self._analyse("stages", name, notebook, space))
-        return SweepStages.from_json(found) if found else None
+        return SweepOutline.from_json(json.loads(self._analyse("outline", name, notebook, space)))
 
     def _analyse(self, what: str, name: str, notebook: str, space: Mapping[str, object]) -> bytes:
         given = {"what": what, "name": name, "notebook": notebook, "space": dict(space)}

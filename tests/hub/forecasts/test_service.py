@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ from carrel.hub.requests.sweep_analysis.outline import SweepOutlines
 from carrel.hub.requests.sweep_analysis.process import AnalysingProcess
 from carrel.hub.requests.sweeps import TrialService
 from carrel.hub.runtime.context import Context
+from carrel.hub.runtime.limited_process import AT_ONCE
 from carrel.hub.runtime.snapshots import SnapshotReader
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
@@ -587,3 +589,28 @@ def test_a_sweep_whose_notebook_cannot_be_analysed_is_queued(site: Site, command
     found = JobService(site.context, outlines=broken).dry_run(STUDENT1, body).run_time
     assert found is not None
     assert (found.seconds, found.critical_path) == (pytest.approx(4 * 390), "")
+    assert found.sentence.endswith(
+        "Each trial counts as a whole run: the notebook could not be analysed."
+    )
+
+
+def test_a_submission_does_not_wait_while_other_notebooks_are_analysed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrel.hub.runtime.limited_process.WAIT_SECONDS", math.inf)
+    busy = SweepOutlines()
+    for _ in range(AT_ONCE):
+        busy.process.slots.acquire()
+    jobs = JobService(site.context, outlines=busy)
+    made = jobs.submit(STUDENT1, swept(site)).id
+    sentence = (
+        "Each trial counts as a whole run: other notebooks were being analysed when the sweep was "
+        "submitted."
+    )
+    assert site.context.store.request(made).expected == pytest.approx(4 * 390)
+    shown = TrialService(site.context).sharing(STUDENT1, made)
+    assert shown.expected[0].endswith(sentence)
+    busy.process.slots.release()
+    found = jobs.dry_run(STUDENT1, swept(site)).run_time
+    assert found is not None
+    assert found.seconds == pytest.approx(570), "the next submission is analysed"
