@@ -377,12 +377,16 @@ def _measure(
             return measured
         found = runner.measure(candidate.setting, candidate.purpose, left)
         measured.append(found)
-        end = started + allowed
 
-        def again(setting: ProbeSetting, end: float = end) -> ProbeMeasurement:
-            return runner.measure(setting, ProbePurpose.SPEED, end - time.perf_counter())
+        def seconds_left(end: float = started + allowed) -> float:
+            return end - time.perf_counter()
 
-        doubt = check_gain(measured, again)
+        def again(
+            setting: ProbeSetting, seconds_left: Callable[[], float] = seconds_left
+        ) -> ProbeMeasurement:
+            return runner.measure(setting, ProbePurpose.SPEED, seconds_left())
+
+        doubt = check_gain(measured, again, seconds_left)
         runner.doubts.extend([doubt] if doubt else [])
         progress(len(measured), text=setting_text(candidate.setting))
         if len(measured) == 1 and found.problem:

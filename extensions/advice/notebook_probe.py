@@ -17,7 +17,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -440,12 +440,16 @@ def _measure(
         progress(round(time.monotonic() - start), round(allowed), text)
         found = runner.measure(candidate.setting, left)
         measured.append(found)
-        end = start + allowed
 
-        def again(setting: ProbeSetting, end: float = end) -> ProbeMeasurement:
-            return runner.measure(setting, end - time.monotonic())
+        def seconds_left(end: float = start + allowed) -> float:
+            return end - time.monotonic()
 
-        doubt = check_gain(measured, again)
+        def again(
+            setting: ProbeSetting, seconds_left: Callable[[], float] = seconds_left
+        ) -> ProbeMeasurement:
+            return runner.measure(setting, seconds_left())
+
+        doubt = check_gain(measured, again, seconds_left)
         notes += [doubt] if doubt else []
         if len(measured) > 1:
             continue

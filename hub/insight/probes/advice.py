@@ -253,14 +253,17 @@ def _memory(
             f"up to {found.checked_batch:,}."
         )
     elif found.largest_batch >= space.largest:
-        yield f"Every batch up to {space.largest:,} fits into {units.size(space.memory_limit)}."
+        yield (
+            f"Every batch up to {space.largest:,} fits into {units.size(space.memory_limit)}"
+            f"{_failed_otherwise(measured, found)}."
+        )
     else:
         share = found.checked_batch / found.largest_batch
         far = "" if share >= _CLOSE else ", which is far below; take it with care"
         yield (
             f"Largest batch that fits: about {found.largest_batch:,}, of "
             f"{units.size(space.memory_limit)} of memory, extrapolated from measurements up to "
-            f"{found.checked_batch:,}{far}."
+            f"{found.checked_batch:,}{far}{_failed_otherwise(measured, found)}."
         )
     failed = next((each.setting for each in measured if each.out_of_memory), None)
     needed = memory_for(measured, failed) if failed is not None else None
@@ -269,6 +272,20 @@ def _memory(
             f"{setting_text(failed)} ran out of memory; it would need about "
             f"{units.size(needed[0])}, by the batches {needed[1]}."
         )
+
+
+def _failed_otherwise(measured: Sequence[ProbeMeasurement], found: ProbeAdvice) -> str:
+    """Return a clause about the smallest batch that fits into memory but has failed."""
+    failed = [
+        each.setting.batch
+        for each in measured
+        if each.problem
+        and not each.out_of_memory
+        and each.setting.batch
+        and each.setting.batch <= found.largest_batch
+        and each.setting.without_batch == found.fastest.setting.without_batch
+    ]
+    return f"; batch {min(failed):,} failed for another reason than memory" if failed else ""
 
 
 def _times(factor: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from carrel.hub.errors import InvalidInput
@@ -66,6 +68,23 @@ def test_the_largest_batch_is_below_the_limit() -> None:
     said = "\n".join(found.sentences)
     assert "Largest batch that fits: about 879, of 1000 MiB of memory" in said
     assert "up to 128, which is far below; take it with care." in said
+
+
+@pytest.mark.parametrize(
+    ("largest", "said"),
+    [
+        (512, "Every batch up to 512 fits into 1000 MiB; batch 256 failed for another reason"),
+        (4096, "take it with care; batch 256 failed for another reason than memory."),
+        (200, "Every batch up to 200 fits into 1000 MiB."),
+    ],
+)
+def test_a_batch_that_fits_into_memory_and_fails_is_named(largest: int, said: str) -> None:
+    failed = [
+        ProbeMeasurement(setting=ProbeSetting(batch=batch, devices=devices), problem="Failed.")
+        for batch, devices in ((512, 1), (256, 1), (16, 2))
+    ]
+    found = advise_on(replace(SPACE, largest=largest), [*FOUND[:3], *failed], ProbeGoal())
+    assert any(said in each for each in found.sentences)
 
 
 def test_a_deadline_that_nothing_meets_is_said() -> None:
