@@ -97,7 +97,7 @@ def keep(attempt: Path, folder: Path) -> PrefixHeader | None:
         shutil.rmtree(draft, ignore_errors=True)
         return None
     with suppress(FileNotFoundError, ValueError):
-        keep_cache(attempt, draft / COURSE, request=folder.name, program="", unlink=False)
+        keep_cache(attempt, draft / COURSE, {"request": folder.name}, unlink=False)
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
     return header

@@ -15,7 +15,7 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +44,7 @@ LABEL, OFF = "compile-cache", "off"
 """The label with which a job neither loads nor keeps anything."""
 _SUFFIX: Final = ".cache"
 _DRAFT: Final = ".part"
-_PROGRAM: Final = 200
+_LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +93,36 @@ class OwnerCompileCaches:
             return
         try:
             path = self._path(request, lease.node)
-            for place in (self.root, path.parent):
-                place.mkdir(exist_ok=True, mode=0o700)
-            with self.lock:
+            with self.lock:  # The owner may delete the folder at any time.
+                for place in (self.root, path.parent):
+                    place.mkdir(exist_ok=True, mode=0o700)
                 with suppress(FileNotFoundError):
-                    keep_cache(folder, path, request=request.id, program=_program(request))
+                    keep_cache(folder, path, _about(request))
                 self._drop_oldest(path.parent)
         except (OSError, ValueError) as error:
             log.warning("%s: its compile cache is not kept: %s", lease.id, error)
 
     def kept(self, owner: str) -> tuple[KeptCompileCache, ...]:
-        found = [_described(path) for path in self._files(self.root / safe_name(owner))]
-        known = (each for each in found if each is not None)
-        return tuple(sorted(known, key=lambda each: each.at, reverse=True))
+        found = self._described(owner).values()
+        return tuple(sorted(found, key=lambda each: each.used_at, reverse=True))
 
     def clear(self, owner: str) -> None:
         with self.lock:
             shutil.rmtree(self.root / safe_name(owner), ignore_errors=True)
+
+    def remove(self, owner: str, request: str) -> bool:
+        with self.lock:
+            found = [
+                path for path, each in self._described(owner).items() if each.request == request
+            ]
+            for path in found:
+                path.unlink(missing_ok=True)
+        return bool(found)
+
+    def _described(self, owner: str) -> dict[Path, KeptCompileCache]:
+        """Return the caches of a user that can be read."""
+        files = {path: _described_file(path) for path in self._files(self.root / safe_name(owner))}
+        return {path: each for path, each in files.items() if each is not None}
 
     def _path(self, request: RequestRecord, node: str) -> Path:
         """Return the file of the cache of a program on a node; it need not exist."""
@@ -169,12 +182,11 @@ def allow(folder: Path, owner: Owner | None) -> None:
         give_folder(folder / COMPILED, owner)
 
 
-def keep_cache(
-    attempt: Path, path: Path, *, request: str, program: str, unlink: bool = True
-) -> None:
+def keep_cache(attempt: Path, path: Path, about: Mapping[str, str], *, unlink: bool = True) -> None:
     """Copy what an attempt has compiled into a file of the service.
 
     Args:
+        about: what the header says of the job that has compiled it.
         unlink: whether the file of the attempt is deleted then.
 
     Raises:
@@ -185,7 +197,7 @@ def keep_cache(
     try:
         with opened_file(attempt, NEW) as file:
             header, content = parse_cache(file)
-        header |= {"request": request, "program": program[:_PROGRAM]}
+        header |= about
         _write(path, json.dumps(header).encode() + b"\n" + content, mode=0o600, owner=None)
     finally:
         if unlink:
@@ -230,14 +242,24 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
+def _about(request: RequestRecord) -> dict[str, str]:
+    values = {
+        "request": request.id,
+        "program": _program(request),
+        "group": request.group,
+        "image": request.image,
+    }
+    return {name: value[:_LONGEST] for name, value in values.items()}
+
+
 def _program(request: RequestRecord) -> str:
     job = request.job
     if job is None:
         return ""
-    return job.notebook_name or " ".join(job.command[:2])[:_PROGRAM]
+    return job.notebook_name or " ".join(job.command[:2])[:_LONGEST]
 
 
-def _described(path: Path) -> KeptCompileCache | None:
+def _described_file(path: Path) -> KeptCompileCache | None:
     try:
         with path.open("rb") as file:
             header: Any = json.loads(file.readline(HEADER_BYTES))
@@ -245,9 +267,11 @@ def _described(path: Path) -> KeptCompileCache | None:
         return KeptCompileCache(
             program=str(header["program"]),
             request=str(header["request"]),
+            group=str(header.get("group", "")),
+            image=str(header.get("image", "")),
             graphs=int(header["graphs"]),
             size=about.st_size,
-            at=about.st_mtime,
+            used_at=about.st_mtime,
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

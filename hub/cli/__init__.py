@@ -110,6 +110,9 @@ ENTRIES = {
     "usage": CommandEntry(module=".usage", help="Show device-hours and ledger entries."),
     "history": CommandEntry(module=".usage", help="Show past utilization and wait times."),
     "unused": CommandEntry(module=".unused", help="Show what you held and did not use in a week."),
+    "cache": CommandEntry(
+        module=".compile_cache", help="Show or delete what your jobs have compiled with PyTorch."
+    ),
     "report": CommandEntry(module=".report", help="Report usage, waits, money and kWh of a month."),
     "plan": CommandEntry(module=".plan", help="Plan the devices of the courses of a term."),
     "images": CommandEntry(

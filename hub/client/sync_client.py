@@ -130,6 +130,8 @@ class Client:
     what_if = _blocking(AsyncClient.what_if)
     semester_plan = _blocking(AsyncClient.semester_plan)
     efficiency = _blocking(AsyncClient.efficiency)
+    compile_cache = _blocking(AsyncClient.compile_cache)
+    clear_compile_cache = _blocking(AsyncClient.clear_compile_cache)
 
     submit = _blocking(AsyncClient.submit)
     halt = _blocking(AsyncClient.halt)

@@ -41,20 +41,28 @@ class KeptCompileCache:
     Attributes:
         program: name of the notebook, or the command.
         request: id of the job that has compiled it.
+        group, image: of that job, and of the jobs that load it; empty if it was kept by an earlier
+            version of Carrel, and for no image.
         graphs: how many compiled graphs it has.
         size: in bytes.
-        at: when it was kept.
+        used_at: when it was kept, or offered to a job after that.
     """
 
     program: str
     request: str
+    group: str
+    image: str
     graphs: int
     size: int
-    at: float
+    used_at: float
 
 
 class CompileCaches(Protocol):
     """Keeps compiled code of each user, and hands it to jobs of the same user only."""
+
+    @property
+    def most_bytes(self) -> int:
+        """The most that is kept for each user; 0: nothing is."""
 
     def offer(self, request: RequestRecord, lease: LeaseRecord, folder: Path) -> None:
         """Let an attempt use the cache: with what its owner's earlier job has left; never fails."""
@@ -63,14 +71,19 @@ class CompileCaches(Protocol):
         """Keep what an attempt has compiled, for its owner; safe to repeat, never fails."""
 
     def kept(self, owner: str) -> tuple[KeptCompileCache, ...]:
-        """Return what is kept for a user, newest first."""
+        """Return what is kept for a user, last used first."""
 
     def clear(self, owner: str) -> None:
         """Delete what is kept for a user."""
 
+    def remove(self, owner: str, request: str) -> bool:
+        """Delete what a job of a user has compiled; return whether there was anything."""
+
 
 class NoCompileCaches:
     """Has no files: jobs compile as they would without Carrel."""
+
+    most_bytes = 0
 
     def offer(self, request: RequestRecord, lease: LeaseRecord, folder: Path) -> None: ...
 
@@ -80,3 +93,6 @@ class NoCompileCaches:
         return ()
 
     def clear(self, owner: str) -> None: ...
+
+    def remove(self, owner: str, request: str) -> bool:
+        return False

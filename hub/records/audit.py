@@ -57,6 +57,7 @@ class AuditAction(StrEnum):
     SECRET_SET = "secret set"  # noqa: S105  # the name of an action
     SECRET_REMOVE = "secret remove"  # noqa: S105  # the name of an action
     SECRET_USE = "secret use"  # noqa: S105  # the name of an action
+    COMPILE_CACHE_CLEAR = "compile cache clear"
     GALLERY_FORK = "gallery fork"
     GALLERY_PUBLISH = "gallery publish"
     GALLERY_WITHDRAW = "gallery withdraw"

@@ -278,3 +278,30 @@ class EfficiencyOut(Out):
     """The largest unused part first."""
     left_out: int = 0
     """Further ones, and requests that were not read because 500 were used later."""
+
+
+class CompileCacheEntryOut(Out):
+    """What the jobs of a user have compiled in one program, for the next jobs of that program."""
+
+    program: str
+    """Name of the notebook, or the command."""
+    request: str
+    """The job that has compiled it."""
+    group: str
+    image: str
+    graphs: int
+    """Compiled graphs in it."""
+    size: int
+    """In bytes."""
+    used_at: float
+    """When it was kept, or a later job got it."""
+
+
+class CompileCacheOut(Out):
+    """What is kept for a user of what their jobs have compiled, last used first."""
+
+    entries: list[CompileCacheEntryOut]
+    size: int
+    """Of all entries, in bytes."""
+    limit: int
+    """The most bytes that are kept; 0: this site keeps nothing."""

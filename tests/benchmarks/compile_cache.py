@@ -88,7 +88,7 @@ def rows(folder: Path, command: str, rounds: int) -> list[Row]:
         for turn in range(rounds):
             first = folder / f"{number}-{turn}-cold"
             cold.append(first_step(first, program, None))
-            keep_cache(first, kept, request="j-1", program="")
+            keep_cache(first, kept, {"request": "j-1"})
             warm.append(first_step(folder / f"{number}-{turn}-warm", program, kept))
             used = json.loads((folder / f"{number}-{turn}-warm" / side.REPORT).read_text())
             report.note(f"{name}: {cold[-1]} s cold, {warm[-1]} s warm, {used}")

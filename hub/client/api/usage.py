@@ -1,4 +1,4 @@
-"""Calls for usage reports and the history of the pool."""
+"""Calls for usage reports, the compile cache and the history of the pool."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ...proofs.document import ProofDocument
 from ...schemas import UsageReport
 from ...schemas.calendar import SemesterPlanOut
-from ...schemas.usage import EfficiencyOut, HistoryOut, SiteReportOut, WhatIfOut
+from ...schemas.usage import CompileCacheOut, EfficiencyOut, HistoryOut, SiteReportOut, WhatIfOut
 from ..transport.calls import Call
-from ..transport.connection import Connection
+from ..transport.connection import Connection, segment
 
 _REPLAY_SECONDS = 180.0
 """Timeout of a what-if replay: the service limits it to two minutes."""
@@ -111,3 +111,24 @@ class UsageCalls(Connection):
         """Return the utilization and wait times of a day, a week or a term."""
         query = {"span": span, "group": group}
         return await self._read_call(Call(method="GET", path="history", query=query), HistoryOut)
+
+    async def compile_cache(self, *, owner: str = "") -> CompileCacheOut:
+        """Return what is kept of what the caller's jobs have compiled.
+
+        Args:
+            owner: another user, for administrators.
+        """
+        query = {"owner": owner} if owner else {}
+        call = Call(method="GET", path="compile-cache", query=query)
+        return await self._read_call(call, CompileCacheOut)
+
+    async def clear_compile_cache(self, job: str = "", *, owner: str = "") -> CompileCacheOut:
+        """Delete what is kept, or only what one job has compiled; return what is left.
+
+        Args:
+            owner: another user, for administrators.
+        """
+        path = f"compile-cache/{segment(job)}" if job else "compile-cache"
+        query = {"owner": owner} if owner else {}
+        call = Call(method="DELETE", path=path, query=query)
+        return await self._read_call(call, CompileCacheOut)

@@ -1,13 +1,20 @@
-"""REST routes for the service itself: health, the caller and their groups."""
+"""REST routes for the service itself: health, the caller, their groups and compile cache."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from ...provenance.signature import PublicKeyOut
 from ...schemas import GroupsOut, MeOut
-from ..dependencies.callers import Carrel, JobReader, Reader
+from ...schemas.usage import CompileCacheOut
+from ..dependencies.callers import Carrel, JobReader, Reader, RequestId, Writer
 from ..openapi.description import ERRORS
+
+CacheOwner = Annotated[
+    str, Query(max_length=255, description="Another user, for administrators; by default you.")
+]
 
 router = APIRouter(responses=ERRORS)
 
@@ -37,3 +44,31 @@ def me(web: Carrel, who: Reader) -> MeOut:
 def groups(web: Carrel, who: JobReader) -> GroupsOut:
     """The caller's groups, with the limits that apply to the caller now."""
     return web.membership.groups(who)
+
+
+@router.get("/compile-cache", tags=["service"], summary="What my jobs have compiled")
+def compile_cache(web: Carrel, who: Reader, owner: CacheOwner = "") -> CompileCacheOut:
+    """What is kept of it for your next jobs: one entry for each program, image and node.
+
+    If it is more than `limit` bytes, the entries that were not used for longest are deleted.
+    """
+    return web.compile_caches.show(who, owner)
+
+
+@router.delete("/compile-cache", tags=["service"], summary="Delete what my jobs have compiled")
+def clear_compile_cache(web: Carrel, who: Writer, owner: CacheOwner = "") -> CompileCacheOut:
+    """Your next jobs compile again. Safe to repeat; returns what is left.
+
+    Running jobs have a copy of their own and go on; what they compile is kept when they end.
+    """
+    return web.compile_caches.clear(who, owner=owner)
+
+
+@router.delete(
+    "/compile-cache/{request_id}", tags=["service"], summary="Delete what one job has compiled"
+)
+def clear_compile_cache_of_job(
+    web: Carrel, who: Writer, request_id: RequestId, owner: CacheOwner = ""
+) -> CompileCacheOut:
+    """The entry of its program. Returns what is left."""
+    return web.compile_caches.clear(who, request_id, owner=owner)

@@ -14,6 +14,7 @@ from ....courses.services import CourseServices
 from ...administration.announcements import announcement_out
 from ...administration.service import Administration
 from ...admission.quotes import Quotes
+from ...attempts.user_compile_caches import UserCompileCaches
 from ...config.settings import Settings
 from ...errors import NotFound, Unavailable
 from ...gallery.runs import GalleryRuns
@@ -136,6 +137,10 @@ class WebContext:
             costs=self.settings.device_models,
             currency=self.settings.currency,
         )
+
+    @property
+    def compile_caches(self) -> UserCompileCaches:
+        return UserCompileCaches(self.context)
 
     @property
     def user_notifications(self) -> NotificationService:

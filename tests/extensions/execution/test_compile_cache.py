@@ -74,7 +74,7 @@ def test_the_next_program_compiles_nothing(tmp_path: Path, program: str) -> None
     first, again = tmp_path / "1", tmp_path / "2"
     assert attempt(first, program) == [1, 0]
     assert told(first) == ("Kept 1 compiled graph for your next job.",)
-    keep_cache(first, tmp_path / "kept", request="j-1", program="")
+    keep_cache(first, tmp_path / "kept", {"request": "j-1"})
     begun = time.time()
     assert attempt(again, program, tmp_path / "kept") == [0, 1]
     libraries = [path.stat().st_mtime for path in (again / side.COMPILED).rglob("*.so")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +13,7 @@ import pytest
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
 from carrel.hub.app import build_notifications
+from carrel.hub.attempts.compile_caches import OwnerCompileCaches
 from carrel.hub.config.notification_table import NotificationTable
 from carrel.hub.config.settings import Settings
 from carrel.hub.notifications.address_seal import AddressSeal
@@ -31,6 +32,7 @@ from ..doubles import ADMIN, STRANGER, STUDENT1, TEACHER, Clock, FakeHub, build,
 from .fakes import ALL_SCOPES, HUB_TOKEN, Client, FakeSignIn, World
 
 GROUP = {"max_devices": 1, "max_devices_per_user": 1}
+COMPILE_CACHE_BYTES = 1 << 20
 
 
 @dataclass
@@ -66,6 +68,8 @@ def made_site(
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
     context = build(new_store(), backend, FakeHub(), clock, folder)
+    caches = OwnerCompileCaches(folder / "compile-caches", COMPILE_CACHE_BYTES)
+    context = replace(context, compile_caches=caches)
     accounts = Accounts(folder / "accounts.db", cost=Cost(n=2))
     accounts.add("admin", "a long password", admin=True)
     world = World()

@@ -154,12 +154,12 @@ def test_a_cache_that_does_not_fit_is_ignored_with_a_sentence(
 
 
 def test_caches_that_were_not_used_for_longest_are_dropped(pool: Pool) -> None:
-    small = replace(pool, caches=replace(pool.caches, most_bytes=1000))
+    small = replace(pool, caches=replace(pool.caches, most_bytes=1200))
     small = replace(small, context=replace(pool.context, compile_caches=small.caches))
     for name in ("a.ipynb", "b.ipynb", "a.ipynb", "c.ipynb"):
         small.run(STUDENT1, *CELLS, name=name)
     sizes = [each.size for each in small.caches.kept("student1")]
-    assert sum(sizes) <= 1000
+    assert sum(sizes) <= 1200 < 3 * min(sizes), sizes
     assert [each.program for each in small.caches.kept("student1")] == ["c.ipynb", "a.ipynb"]
     small.caches.clear("student1")
     assert small.caches.kept("student1") == ()
