@@ -27,15 +27,25 @@ def with_shared_steps(
 ) -> Results:
     """Return the result of each pipeline; what begins equally is executed once.
 
-    Linear classifiers of a stack get their scores from one product.
+    Linear classifiers of a stack get their scores from one product for each block of rows.
 
     What several steps read cannot be written to: a step that tries raises, and its pipeline must be
     executed plainly.
     """
     readers = Counter(key for each in pipelines for key in _prefixes(each))
     done: dict[tuple[str, ...], Any] = {}
-    scores: dict[tuple[str, ...], Any] = {}
+    stacked: dict[tuple[str, ...], Results] = {}
+    members = _members(pipelines, method, stacks)
     found: Results = {}
+
+    def scored(keys: tuple[str, ...], features: Any) -> Any:
+        """Return the result of a member of a stack; those of all are computed for its first."""
+        *_, key = keys
+        before = keys[:-1]
+        if before not in stacked:
+            stacked[before] = stacks[before].results(features, method, members[before])
+        return stacked[before].pop(key)
+
     for each in pipelines:
         try:
             value = inputs
@@ -49,7 +59,10 @@ def with_shared_steps(
                 found[each.name] = copy.copy(done[each.keys])
             else:
                 value = each.own(value) if value is inputs else value
-                found[each.name] = _predicted(each, value, method, stacks, scores)
+                if each.keys[-1] in members.get(each.keys[:-1], ()):
+                    found[each.name] = scored(each.keys, value)
+                else:
+                    found[each.name] = getattr(each.steps[-1], method)(value)
                 if readers[each.keys] > 1:
                     done[each.keys] = copy.copy(found[each.name])
         except Exception as error:  # what a step of a user may raise
@@ -58,26 +71,22 @@ def with_shared_steps(
             readers[key] -= 1
             if not readers[key]:
                 done.pop(key, None)
-                scores.pop(key, None)
+                stacked.pop(key, None)
     return found
 
 
-def _predicted(
-    pipeline: FittedPipeline,
-    features: Any,
+def _members(
+    pipelines: Sequence[FittedPipeline],
     method: str,
     stacks: Mapping[tuple[str, ...], StackedClassifiers],
-    scores: dict[tuple[str, ...], Any],
-) -> Any:
-    """Return the result of the last step; scores of a stack are computed for its first one."""
-    *_, key = pipeline.keys
-    before = pipeline.keys[:-1]
-    stack = stacks.get(before)
-    if stack is None or not stack.has(key, method):
-        return getattr(pipeline.steps[-1], method)(features)
-    if before not in scores:
-        scores[before] = stack.scores(features)
-    return stack.result(key, scores[before], method)
+) -> dict[tuple[str, ...], set[str]]:
+    """Return the last steps that a stack executes, by the steps before them."""
+    members: dict[tuple[str, ...], set[str]] = {}
+    for each in pipelines:
+        before, key = each.keys[:-1], each.keys[-1]
+        if before in stacks and stacks[before].has(key, method):
+            members.setdefault(before, set()).add(key)
+    return members
 
 
 def _prefixes(pipeline: FittedPipeline) -> list[tuple[str, ...]]:

@@ -1,14 +1,15 @@
 """Keep the coefficients of linear classifiers with equal features in one matrix.
 
 One product gives the scores of all of them; scikit-learn's own code makes labels and probabilities
-of each one's columns. The product of a sparse and a dense matrix adds up each column in the same
-order whichever columns stand beside it, so scores are those of plain execution.
+of each one's columns. The product of a sparse and a dense matrix adds up each element in the same
+order whichever rows and columns stand beside it, so scores are those of plain execution. Products
+are made for blocks of rows, as the scores of all classifiers for all rows may not fit into memory.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ _SPARSE_STEPS: Final = (
 _CLASSIFIERS: Final = (
     "LinearSVC", "LogisticRegression", "Perceptron", "RidgeClassifier", "SGDClassifier",
 )  # fmt: skip  # a list
+BLOCK_BYTES: Final = 32 << 20
+"""Most bytes of the scores of one block of rows, unless those of a single row are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +33,43 @@ class StackedClassifiers:
     Attributes:
         together: a classifier with the coefficients of all.
         heads: by content, what makes labels of scores, and its columns.
+        block_bytes: most bytes of scores at a time, unless those of a single row are more.
     """
 
     together: Any
     heads: dict[str, tuple[Any, slice]]
+    block_bytes: int = BLOCK_BYTES
 
-    def scores(self, features: Any) -> Any:
-        """Return the scores of all classifiers, a column each or one for each class.
+    def results(self, features: Any, method: str, keys: Collection[str]) -> dict[str, Any]:
+        """Return the results of classifiers that ``has`` named.
 
         Raises:
             TypeError: the features are no sparse matrix.
-            ValueError: they are not finite, or of another width.
+            ValueError: they are not finite, or of another width, or there are no rows.
         """
+        import numpy as np  # noqa: PLC0415 # where it is used
+
         if not hasattr(features, "tocsr"):
             raise TypeError(f"features are {type(features).__name__}, not a sparse matrix")
-        return self.together.decision_function(features)
+        features = features.tocsr()
+        count, size = features.shape[0], self._block_rows()
+        if count <= size:
+            scores = self.together.decision_function(features)
+            return {key: self._result(key, scores, method) for key in keys}
+        found: dict[str, Any] = {}
+        for first in range(0, count, size):
+            scores = self.together.decision_function(features[first : first + size])
+            for key in keys:
+                part = self._result(key, scores, method)
+                if not first:
+                    found[key] = np.empty((count, *part.shape[1:]), part.dtype)
+                found[key][first : first + size] = part
+        return found
+
+    def _block_rows(self) -> int:
+        coefficients = self.together.coef_
+        row_bytes: int = coefficients.itemsize * len(coefficients)
+        return max(1, self.block_bytes // row_bytes)
 
     def has(self, key: str, method: str) -> bool:
         """Whether a method of a classifier is here, and needs no more than its scores."""
@@ -55,17 +80,20 @@ class StackedClassifiers:
             method == "predict_proba" and type(head).__name__ == "LogisticRegression"
         )
 
-    def result(self, key: str, scores: Any, method: str) -> Any:
-        """Return the result of one classifier."""
+    def _result(self, key: str, scores: Any, method: str) -> Any:
         head, columns = self.heads[key]
         own = scores[:, columns].copy()
         return getattr(head, method)(own[:, 0] if own.shape[1] == 1 else own)
 
 
 def stack_classifiers(
-    pipelines: dict[str, FittedPipeline], steps: FittedSteps
+    pipelines: dict[str, FittedPipeline], steps: FittedSteps, *, block_bytes: int = BLOCK_BYTES
 ) -> dict[tuple[str, ...], StackedClassifiers]:
-    """Return the stacks by the steps before them; pipelines keep views of their coefficients."""
+    """Return the stacks by the steps before them; pipelines keep views of their coefficients.
+
+    Args:
+        block_bytes: most bytes of the scores of a stack at a time.
+    """
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
     for each in pipelines.values():
         if _can_be_stacked(each):
@@ -75,12 +103,12 @@ def stack_classifiers(
         if len({step.coef_.shape[1] for step in classifiers.values()}) != 1:
             continue
         if len(classifiers) > 1:
-            stacks[before] = _stack(classifiers, steps)
+            stacks[before] = _stack(classifiers, steps, block_bytes)
     _use_kept_steps(pipelines, steps, (key for stack in stacks.values() for key in stack.heads))
     return stacks
 
 
-def _stack(classifiers: dict[str, Any], steps: FittedSteps) -> StackedClassifiers:
+def _stack(classifiers: dict[str, Any], steps: FittedSteps, block_bytes: int) -> StackedClassifiers:
     import numpy as np  # noqa: PLC0415 # where it is used
 
     # A row a feature, so that the product reads the coefficients as they are.
@@ -102,7 +130,7 @@ def _stack(classifiers: dict[str, Any], steps: FittedSteps) -> StackedClassifier
         begin = columns.stop
     together = copy.copy(first)
     together.coef_, together.intercept_ = coefficients.T, offsets
-    return StackedClassifiers(together, heads)
+    return StackedClassifiers(together, heads, block_bytes)
 
 
 def _given(scores: Any) -> Any:

@@ -8,6 +8,7 @@ import pickle
 import pwd
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,53 @@ def test_classifiers_of_the_same_texts_give_what_each_gives_alone(
             np.testing.assert_array_equal(found[name], expected)
             np.testing.assert_array_equal(getattr(shelved[name].whole, method)(rows), expected)
             assert found[name].dtype == expected.dtype
+
+
+def scored(count: int, rows: list[str], **limits: Any) -> tuple[dict[str, Any], int]:
+    """Return the labels of so many pipelines, and the most bytes that were allocated for them."""
+    words = CountVectorizer().fit(TEXTS)
+    matrix = words.transform(TEXTS)
+    pipelines = [
+        make_pipeline(words, Perceptron(random_state=number).fit(matrix, LABELS))
+        for number in range(count)
+    ]
+    steps = FittedSteps()
+    shelved = {str(at): steps.add(str(at), each) for at, each in enumerate(pipelines)}
+    stacks = stack_classifiers(shelved, steps, **limits)
+    tracemalloc.start()
+    try:
+        found = with_shared_steps(list(shelved.values()), rows, "predict", stacks)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    for at, each in enumerate(pipelines):
+        np.testing.assert_array_equal(found[str(at)], each.predict(rows))
+    return found, most
+
+
+@pytest.mark.parametrize("block_bytes", [1, 8 * 3 * 4 * 2, 8 * 3 * 4 * 5])
+def test_scores_in_blocks_of_rows_give_the_same_results(block_bytes: int) -> None:
+    rows = [*TEXTS, "", "nothing known"]
+    found, _ = scored(4, rows, block_bytes=block_bytes)
+    expected, _ = scored(4, rows)
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+        assert found[name].dtype == expected[name].dtype
+
+
+def test_the_memory_of_scores_does_not_grow_with_the_rows() -> None:
+    count, classes, rows = 100, 3, [*TEXTS] * 1_000
+    all_scores = 8 * count * classes * len(rows)
+    labels, most = scored(count, rows, block_bytes=all_scores // 40)
+    results = sum(each.nbytes for each in labels.values())
+    assert most < results + all_scores / 2
+
+
+def test_no_rows_are_refused_as_by_each_pipeline() -> None:
+    shelf = Shelf([text_pipeline(LogisticRegression(C=c)) for c in (1, 10)], seconds=0)
+    shelf.predict(TEXTS)
+    with pytest.raises(ValueError, match="0 sample"):
+        shelf.predict([])
 
 
 def test_different_classifiers_of_the_same_texts_are_stacked() -> None:
