@@ -36,7 +36,7 @@ def sweep_course(
     Args:
         cell_seconds: what each cell takes.
     """
-    cells, found = len(stages.hashes), stages.stages
+    cells, found = len(stages.hashes), _each_run(stages)
     if len(cell_seconds) != cells or not found:
         return None
     took = [sum(cell_seconds[first:after]) for _, first, after in found]
@@ -57,16 +57,33 @@ def sweep_course(
         now, last = heapq.heappop(running)
         for child in children[last]:
             heapq.heappush(ready, child)
-    return SweepCourse(now, sum(took), _critical(stages, before, last))
+    return SweepCourse(now, sum(took), _critical(found, before, last))
+
+
+def _each_run(stages: SweepStages) -> Sequence[tuple[int, int, int]]:
+    """Return the stages as often as they run, each with the index of the one before it."""
+    below: dict[int, list[int]] = {}
+    for index, (parent, _, _, _) in enumerate(stages.stages):
+        below.setdefault(parent, []).append(index)
+    found: list[tuple[int, int, int]] = []
+    # Those to append, the next one at the end: a stage, and the run that it follows.
+    stack = [(index, -1) for index in below.get(-1, ())]
+    while stack:
+        index, before = stack.pop()
+        _, first, after, _ = stages.stages[index]
+        found.append((before, first, after))
+        for child in reversed(below.get(index, ())):
+            stack += [(child, len(found) - 1)] * stages.stages[child][3]
+    return found
 
 
 def _critical(
-    stages: SweepStages, before: dict[int, int], last: int
+    runs: Sequence[tuple[int, int, int]], before: dict[int, int], last: int
 ) -> tuple[tuple[int, int, int], ...]:
     """Return the path to the last stage, each from the one whose end let it start."""
     path: list[tuple[int, int]] = []
     while last >= 0:
-        _, first, after = stages.stages[last]
+        _, first, after = runs[last]
         if first < after:
             path.append((first + 1, after))
         last = before[last]

@@ -77,13 +77,14 @@ class SweepStages:
 
     Attributes:
         stages: of each the index of the stage before it (-1: none), the index of its first cell,
-            and of the one after its last; a stage follows the one before it.
+            and of the one after its last, and how often it runs with all below it for each run of
+            the stage before it; a stage follows the one before it.
         hashes: of the sources of all cells, as attempts report them.
         recorded: seconds of all cells, as the notebook records them from an earlier run; empty if
             it does not.
     """
 
-    stages: tuple[tuple[int, int, int], ...]
+    stages: tuple[tuple[int, int, int, int], ...]
     hashes: tuple[str, ...]
     recorded: tuple[float, ...] = ()
 
@@ -91,10 +92,15 @@ class SweepStages:
     def from_json(cls, values: Mapping[str, Any]) -> SweepStages:
         """Load the form of ``asdict``."""
         return cls(
-            stages=tuple((before, first, after) for before, first, after in values["stages"]),
+            stages=tuple(_stage(*each) for each in values["stages"]),
             hashes=tuple(values["hashes"]),
             recorded=tuple(values["recorded"]),
         )
+
+
+def _stage(before: int, first: int, after: int, times: int = 1) -> tuple[int, int, int, int]:
+    """Return a stored stage; those of earlier versions have no number of times."""
+    return before, first, after, times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Final, TypeAlias
 
 from ...attempts.notebook_format import source_hash
 from ...errors import CarrelError, Unavailable
@@ -23,8 +25,11 @@ from ...sweeps.notebook_cells import SweepNotebook
 from ...sweeps.stage_tree import Stage
 from .process import AnalysingProcess, SweepOutline
 
-MOST_STAGES = 2_000
-"""The stages of larger sweeps are not stored: the queue is read again and again."""
+MOST_STAGES: Final = 2_000
+"""Larger sweeps are not predicted by their stages, …"""
+MOST_STORED: Final = 200
+"""… and neither are those with more stages that differ, or more cells: each job carries them, and
+the queue is read again and again."""
 _SECONDS = 10.0
 """A submission waits no longer for an analysis."""
 _BUSY = "other notebooks were being analysed when the sweep was submitted."
@@ -38,11 +43,16 @@ def sweep_outline(notebook: SweepNotebook, found: SweepExplanation) -> SweepOutl
     forked, so that each trial runs all cells."""
     if found.warnings:
         return SweepOutline(None, "its kernel perhaps cannot be forked.")
-    stages = list(_outlined(found.tree.root, -1, [0]))
-    if len(stages) > MOST_STAGES:
+    if len(notebook.cells) > MOST_STORED:
+        return SweepOutline(None, f"its notebook has more than {MOST_STORED} code cells.")
+    if len(list(islice(found.tree.root.walk(), MOST_STAGES + 1))) > MOST_STAGES:
         return SweepOutline(None, f"it has more than {MOST_STAGES:,} stages.")
+    stages: list[tuple[int, int, int, int]] = []
+    _list(_shape(found.tree.root), -1, 1, stages)
+    if len(stages) > MOST_STORED:
+        return SweepOutline(None, f"it has more than {MOST_STORED} different stages.")
     recorded = [each.seconds if each.source.strip() else 0.0 for each in notebook.cells]
-    known = [each for each in recorded if each is not None]
+    known = [round(each, 3) for each in recorded if each is not None]
     return SweepOutline(
         SweepStages(
             stages=tuple(stages),
@@ -52,13 +62,23 @@ def sweep_outline(notebook: SweepNotebook, found: SweepExplanation) -> SweepOutl
     )
 
 
-def _outlined(stage: Stage, parent: int, count: list[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield the stages, each before those below it; ``count`` is how many were yielded."""
-    index = count[0]
-    count[0] += 1
-    yield parent, stage.first, stage.after
-    for child in stage.children:
-        yield from _outlined(child, index, count)
+_Shape: TypeAlias = "tuple[int, int, tuple[tuple[_Shape, int], ...]]"
+"""The first cell of a stage, the one after its last, and the shapes below it, each with how often
+it occurs there."""
+
+
+def _shape(stage: Stage) -> _Shape:
+    below = Counter(_shape(child) for child in stage.children)
+    return stage.first, stage.after, tuple(below.items())
+
+
+def _list(shape: _Shape, parent: int, times: int, found: list[tuple[int, int, int, int]]) -> None:
+    """Append a stage, and then those below it."""
+    first, after, below = shape
+    index = len(found)
+    found.append((parent, first, after, times))
+    for each, count in below:
+        _list(each, index, count, found)
 
 
 @dataclass(slots=True, eq=False)

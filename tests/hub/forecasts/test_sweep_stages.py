@@ -10,7 +10,7 @@ from carrel.hub.interfaces.run_times import Basis, RunTimeForecast
 from carrel.hub.records.requests import SweepOrder, SweepStages
 
 TREE = SweepStages(
-    stages=((-1, 0, 2), (0, 2, 3), (1, 3, 4), (1, 3, 4), (0, 2, 3), (4, 3, 4), (4, 3, 4)),
+    stages=((-1, 0, 2, 1), (0, 2, 3, 2), (1, 3, 4, 2)),
     hashes=("a", "b", "c", "d"),
 )
 """Cells 1 and 2 once for 4 trials, cell 3 once for 2, cell 4 in each."""
@@ -33,6 +33,13 @@ def test_stages_run_in_the_order_of_the_runner(
     assert found is not None
     assert (found.seconds, found.work) == (seconds, 580.0)
     assert critical_text(found.critical) == critical
+
+
+def test_stages_that_earlier_versions_have_stored_run_in_the_same_order() -> None:
+    stored = [[-1, 0, 2], [0, 2, 3], [1, 3, 4], [1, 3, 4], [0, 2, 3], [4, 3, 4], [4, 3, 4]]
+    found = SweepStages.from_json({"stages": stored, "hashes": [*"abcd"], "recorded": []})
+    for parallel in (1, 2, 4):
+        assert sweep_course(found, SECONDS, parallel) == sweep_course(TREE, SECONDS, parallel)
 
 
 def test_a_sweep_counts_shared_stages_once_and_none_at_its_upper_bound() -> None:
