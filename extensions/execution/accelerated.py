@@ -22,6 +22,7 @@ from .choice import (
     ExecutionCandidate,
     ExecutionChoice,
     ExecutionSample,
+    check_callable,
     choose,
     failure,
 )
@@ -71,7 +72,11 @@ def accelerate(
         classifier: results are scores of classes along the last dimension; labels must agree.
         calls: how often it will probably be called with arguments of one kind.
         seconds: no compilation begins later than this in a first call.
+
+    Raises:
+        InvalidInput: it cannot be called.
     """
+    check_callable(function)
     return AcceleratedFunction(function, classifier=classifier, calls=calls, seconds=seconds)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final
@@ -18,6 +18,7 @@ from .purity import DROPOUT, HOOKS
 Architecture = tuple[tuple[str, str], ...]
 """Each part of a model with its description; equal for models that compute the same function of
 their weights and inputs."""
+_MODELS: Final = "Pass a list of torch.nn.Module."
 _WITHOUT_BATCHING_RULE: Final = (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)
 # What a module holds beside its own attributes.
 _OF_MODULE: Final = frozenset(vars(torch.nn.Module()))
@@ -57,8 +58,14 @@ def group_models(
     Raises:
         InvalidInput: there is no model, or something that is no module.
     """
+    one = isinstance(models, torch.nn.Module) and not isinstance(models, torch.nn.ModuleList)
+    if one or not isinstance(models, Iterable):
+        raise InvalidInput(
+            f"What was passed is {type(models).__name__}{', one module' if one else ''}.",
+            accepted=_MODELS,
+        )
     if not models:
-        raise InvalidInput("There is no model.", accepted="Pass a list of torch.nn.Module.")
+        raise InvalidInput("There is no model.", accepted=_MODELS)
     for index, model in enumerate(models):
         if not isinstance(model, torch.nn.Module):
             raise InvalidInput(

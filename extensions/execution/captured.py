@@ -17,6 +17,7 @@ from .choice import (
     ExecutionCandidate,
     ExecutionChoice,
     ExecutionSample,
+    check_callable,
     choose,
     without_random_numbers,
 )
@@ -55,9 +56,14 @@ def capture(
         seconds: no compilation begins later than this.
 
     Raises:
-        InvalidInput: an argument of the example is no tensor.
+        InvalidInput: an argument of the example is no tensor, or the function cannot be called.
         Exception: whatever the function raises on the example.
     """
+    check_callable(function)
+    if not isinstance(example, torch.Tensor | tuple | list):
+        raise InvalidInput(
+            f"The example is {type(example).__name__}.", accepted="A tensor, or a tuple of tensors."
+        )
     arguments = (example,) if isinstance(example, torch.Tensor) else tuple(example)
     for index, each in enumerate(arguments):
         if not isinstance(each, torch.Tensor):

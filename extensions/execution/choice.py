@@ -20,6 +20,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final
 
+from ...hub.errors import InvalidInput
+
 CALLS: Final = 1000
 """Expected number of calls over which the time of a build is spread, unless the caller says."""
 SECONDS: Final = 60.0
@@ -276,6 +278,14 @@ def _wait_for_device() -> None:
 def _loaded_torch() -> Any:
     """Return PyTorch if this process uses it: a shelf of pipelines needs none."""
     return sys.modules.get("torch")
+
+
+def check_callable(function: object) -> None:
+    """Raise InvalidInput for what cannot be called."""
+    if not callable(function):
+        raise InvalidInput(
+            f"{type(function).__name__} cannot be called.", accepted="A function or a module."
+        )
 
 
 def failure(error: BaseException) -> str:

@@ -90,7 +90,6 @@ class FusedModels:
         calls: int,
         seconds: float,
     ) -> None:
-        self._count = len(models)
         self._per_model = per_model
         self._parts = [
             _ArchitecturePart(
@@ -102,6 +101,7 @@ class FusedModels:
             )
             for group in group_models(models, convert_recurrent=convert_recurrent)
         ]
+        self._count = len(models)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Outputs:
         """Execute all models.
@@ -223,9 +223,17 @@ class _ArchitecturePart:
                 "or its inputs, as BatchNorm in training mode does; call model.eval()."
             )
             return plain
-        if self._state is None:
-            self._state = stack(self.group.models)
-            self._stacked = TensorSnapshot(self.group.models, versions=False)
+        try:
+            if self._state is None:
+                self._state = stack(self.group.models)
+                self._stacked = TensorSnapshot(self.group.models, versions=False)
+        except (MemoryError, RuntimeError) as error:
+            # Weights that were moved before are where their models look for them.
+            self.group = replace(self.group, obstacle=failure(error))
+            self._functions.clear()
+            places = places_text(self.group.places)
+            self.notes.append(f"{places} executed one by one: {self.group.obstacle}.")
+            return plain
         try:
             self._functions[key], choice = choose(
                 self._candidates(args, kwargs, compiled=first),

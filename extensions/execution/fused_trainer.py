@@ -66,8 +66,8 @@ def fuse_train(
             models, an unknown optimizer, or two models that share weights.
     """
     settings = OptimizerSettings(name=optimizer) if isinstance(optimizer, str) else optimizer
-    rates = _rates(learning_rates, len(models))
     groups = group_models(models, new_random_numbers=new_random_numbers)
+    rates = _rates(learning_rates, len(models))
     for group in groups:
         if "shared by" in group.obstacle:
             raise InvalidInput(

@@ -19,6 +19,7 @@ from .choice import (
     ExecutionCandidate,
     ExecutionChoice,
     ExecutionSample,
+    check_callable,
     choose,
     failure,
 )
@@ -55,6 +56,7 @@ class RecursiveFunction:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        check_callable(function)
         functools.update_wrapper(self, function)
         self._function = function
         self._chosen: dict[Any, Callable[[Sequence[tuple[Any, ...]]], list[Any]]] = {}

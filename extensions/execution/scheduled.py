@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any
 
 from ...hub.errors import InvalidInput
@@ -103,11 +104,15 @@ def _check_names(
                 f"These names have a {what}, and are no models: {', '.join(unknown)}.",
                 accepted=f"The names of the models: {', '.join(models)}.",
             )
-    if wrong := [name for name in models if not deadlines[name] > 0]:
+    if wrong := [name for name in models if not _is_positive(deadlines[name])]:
         raise InvalidInput(
             f"These deadlines are not above 0 s: {', '.join(wrong)}.",
             accepted="Seconds from the submission to the end.",
         )
+
+
+def _is_positive(seconds: object) -> bool:
+    return isinstance(seconds, Real) and float(seconds) > 0
 
 
 def _check_load(

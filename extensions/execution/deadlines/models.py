@@ -65,7 +65,8 @@ def _session(path: Path, kind: str, threads: int) -> Execute:
     except Exception as error:  # it raises errors of many kinds for a file that is no model
         line = next(iter(str(error).strip().split("\n")), "")
         raise InvalidInput(
-            f"{path.name} cannot be loaded: {line}", accepted="Pass the path of an ONNX file."
+            f"{path.name} cannot be loaded: {line.rstrip('.')}.",
+            accepted="Pass the path of an ONNX file.",
         ) from error
     names = [each.name for each in session.get_inputs()]
 

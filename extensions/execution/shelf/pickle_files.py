@@ -62,8 +62,9 @@ def load_pickle(path: Path) -> Any:
             return pickle.load(file)  # noqa: S301 # the user's own file, in the user's process
         except Exception as error:  # unpickling raises errors of many kinds
             line = next(iter(str(error).split("\n")), "")
+            reason = f"{type(error).__name__}: {line}".rstrip(": .")
             raise InvalidInput(
-                f"{path} cannot be loaded: {type(error).__name__}: {line}",
+                f"{path} cannot be loaded: {reason}.",
                 accepted="A pickle of a fitted pipeline, with its modules installed here.",
             ) from error
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from carrel.hub.attempts import compilations
+from carrel.hub.errors import InvalidInput
 
 from ... import torch_packages
 
@@ -159,6 +160,11 @@ def test_later_calls_are_compared_by_a_sample(compilation: type[Compilation]) ->
         while not told:
             wrong += not torch.equal(accelerated(inputs), scaled(inputs))
     assert 0 < wrong <= 2 * execution.accelerated.MEAN_GAP
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="int cannot be called"):
+        execution.accelerate(3)
 
 
 def test_errors_are_those_of_the_function(compilation: type[Compilation]) -> None:

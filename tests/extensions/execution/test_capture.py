@@ -43,6 +43,10 @@ def test_few_calls_are_executed_plainly_and_other_inputs_too() -> None:
 def test_bad_examples_are_refused_or_raise_what_the_function_raises() -> None:
     with pytest.raises(InvalidInput, match="Argument 1 of the example is int"):
         execution.capture(nn.Linear(3, 2), (torch.ones(3), 4))
+    with pytest.raises(InvalidInput, match=r"The example is int\."):
+        execution.capture(nn.Linear(3, 2), 4)
+    with pytest.raises(InvalidInput, match="int cannot be called"):
+        execution.capture(4, torch.ones(3))
     with pytest.raises(RuntimeError):
         execution.capture(nn.Linear(3, 2), torch.ones(4))
 

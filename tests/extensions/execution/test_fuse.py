@@ -316,9 +316,15 @@ def test_wrong_inputs_raise_what_the_model_raises_and_the_next_call_works() -> N
 
 
 def test_refused_arguments_say_what_is_accepted() -> None:
-    for wrong, sentence in (([], "There is no model"), ([mlp(), mlp().state_dict()], "Model 1 is")):
+    for wrong, sentence in (
+        ([], "There is no model"),
+        ([mlp(), mlp().state_dict()], "Model 1 is"),
+        (mlp(), "is Sequential, one module"),  # its layers are no models
+        (3, "is int"),
+    ):
         with pytest.raises(InvalidInput, match=sentence):
             execution.fuse(wrong)
+    assert_same(execution.fuse(nn.ModuleList([mlp(), mlp()]))(torch.ones(2, 6))[:0], [])
     with pytest.raises(InvalidInput, match="dimension is that of the 2 models"):
         execution.fuse([mlp(), mlp()], per_model=True)(torch.randn(3, 6))
     with pytest.raises(InvalidInput, match="no explanation of Linear"):
@@ -334,6 +340,46 @@ def test_after_eight_shapes_models_are_executed_one_by_one_with_a_note() -> None
     report = execution.explain(fused)
     assert len(report.choices) == 8
     assert len([note for note in report.notes if "Pad the inputs" in note]) == 1
+
+
+def test_memory_that_is_too_small_for_a_group_means_smaller_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    models = [mlp() for _ in range(40)]
+    vmap = execution.fused_execution.vmap
+
+    def in_little_memory(function: Any, in_dims: Any) -> Any:
+        def call(weights: Any, inputs: Any) -> Any:
+            if len(weights[0]) > 20:
+                raise torch.OutOfMemoryError("not enough memory")
+            return vmap(function, in_dims=in_dims)(weights, inputs)
+
+        return call
+
+    monkeypatch.setattr(execution.fused_execution, "vmap", in_little_memory)
+    fused = execution.fuse(models, **NOT_COMPILED)
+    inputs = torch.randn(2, 6)
+    for _ in range(3):
+        assert_same(fused(inputs), loop(models, inputs))
+    (choice,) = execution.explain(fused).choices.values()
+    results = {each.name: each for each in choice.results}
+    assert results["fused in groups of 40"].reason.startswith("failed: OutOfMemoryError: not")
+    assert results["fused in groups of 10"].seconds > 0
+
+
+def test_memory_that_is_too_small_for_the_weights_means_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: Any) -> Any:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(execution.fused_models, "stack", full)
+    models = [mlp() for _ in range(3)]
+    fused = execution.fuse(models, **NOT_COMPILED)
+    for inputs in (torch.randn(2, 6), torch.randn(2, 6), torch.randn(4, 6)):
+        assert_same(fused(inputs), loop(models, inputs))
+    (note,) = execution.explain(fused).notes
+    assert "Models 0 to 2 executed one by one: failed: RuntimeError: DefaultCPU" in note
 
 
 def test_memory_that_is_missing_later_means_one_by_one() -> None:
@@ -359,6 +405,10 @@ def test_memory_that_is_missing_later_means_one_by_one() -> None:
         (lambda state: state.update({"0.bias": torch.ones(9)}), r"the shape \(9,\)"),
         (lambda state: state.update({"0.bias": torch.ones(5).double()}), "the dtype"),
         (lambda state: state.update({"0.bias": [1.0]}), "0.bias of weights 1 is list"),
+        (
+            lambda state: state.update({f"k{n}": torch.ones(1) for n in range(300)}),
+            "Weights 1 have k0, k1, k10, k100, k101, k102, k103, k104 and 292 more, which",
+        ),
     ],
 )
 def test_weights_of_another_architecture_are_refused_by_name(change: Any, sentence: str) -> None:
@@ -366,6 +416,28 @@ def test_weights_of_another_architecture_are_refused_by_name(change: Any, senten
     change(states[1])
     with pytest.raises(InvalidInput, match=sentence):
         execution.models_of(mlp(), states)
+
+
+@pytest.mark.parametrize(
+    ("states", "sentence"),
+    [
+        ([None], "Weights 0 are NoneType"),
+        (["weights.pt"], r"Weights 0 are str\. A mapping .* safetensors.torch.load_file"),
+        ([mlp()], "Weights 0 are Sequential"),
+        (mlp().state_dict(), "weights of one model"),
+        (None, "The weights are NoneType"),
+    ],
+)
+def test_what_is_no_list_of_weights_is_refused(states: Any, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        execution.models_of(mlp(), states)
+
+
+def test_wrong_names_and_architectures_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"There are 2 weights, and names for 1\."):
+        execution.models_of(mlp(), [mlp().state_dict()] * 2, names=["ada"])
+    with pytest.raises(InvalidInput, match="architecture is str"):
+        execution.models_of("mlp", [mlp().state_dict()])
 
 
 def test_models_of_weights_have_them() -> None:

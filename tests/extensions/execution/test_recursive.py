@@ -155,6 +155,11 @@ def test_a_function_without_tensors_and_errors_of_the_caller_are_as_without_it()
             function((1, None))
 
 
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="int cannot be called"):
+        execution.recursive(3)
+
+
 def test_a_cycle_is_refused() -> None:
     tree: list[Any] = [1]
     tree.append(tree)

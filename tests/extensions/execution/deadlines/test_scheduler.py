@@ -230,6 +230,7 @@ def made(**changed: Any) -> Any:
         ({"deadlines": {"model": 0.5}}, r"within 500.00 ms.*At least 1000.00 ms"),
         ({"deadlines": {}}, "no deadline: model"),
         ({"deadlines": {"model": float("nan")}}, "not above 0 s: model"),
+        ({"deadlines": {"model": "1 s"}}, "not above 0 s: model"),
         ({"deadlines": {"model": 2.0, "modle": 2.0}}, "have a deadline, and are no models: modle"),
         ({"periods": {"modle": 2.0}}, "have a period, and are no models: modle"),
         ({"samples": {}}, "no sample: model"),
@@ -248,8 +249,11 @@ def test_bad_input_is_refused(changed: dict[str, Any], told: str) -> None:
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is missing")
     (tmp_path / "model.onnx").write_bytes(b"no model")
-    with pytest.raises(InvalidInput, match=r"model\.onnx cannot be loaded"):
-        made(models={"model": tmp_path / "model.onnx"})
+    with (tmp_path / "large.onnx").open("wb") as file:
+        file.truncate(10 << 30)
+    for name in ("model.onnx", "large.onnx", "missing.onnx"):
+        with pytest.raises(InvalidInput, match=rf"{name} cannot be loaded: .*\. Pass the path"):
+            made(models={"model": tmp_path / name})
 
 
 def test_an_onnx_model_gives_its_outputs(tmp_path: Path) -> None:

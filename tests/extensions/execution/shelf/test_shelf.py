@@ -62,6 +62,14 @@ def power_of(rows: Any, power: float) -> Any:
     return rows**power
 
 
+class Upper(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    def fit(self, texts: Any, labels: Any = None) -> Upper:
+        return self
+
+    def transform(self, texts: Any) -> list[str]:
+        return [text.upper() for text in texts]
+
+
 class Doubling(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A transformer of a user: it changes what it is given."""
 
@@ -389,8 +397,25 @@ def test_a_pickle_that_the_users_private_group_can_write_is_loaded(
 @pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps(NUMBERS)[:40]])
 def test_a_damaged_pickle_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "one.pkl").write_bytes(content)
-    with pytest.raises(InvalidInput, match=r"one\.pkl cannot be loaded"):
+    with pytest.raises(InvalidInput, match=r"one\.pkl cannot be loaded: \w+: .*[^.]\. A pickle"):
         Shelf.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["one.pkl", "one.joblib"])
+def test_ten_gigabytes_of_zeros_are_refused(name: str, tmp_path: Path) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(InvalidInput, match=rf"{name} cannot be loaded: \w+: .*\. A pickle"):
+        Shelf.load(tmp_path)
+
+
+@with_onnx
+def test_a_transformer_without_conversion_is_executed_plainly_with_a_note() -> None:
+    pipeline = make_pipeline(Upper(), CountVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
+    shelf = Shelf({"ada": pipeline})
+    for text in TEXTS:
+        assert list(shelf["ada"].predict([text])) == list(pipeline.predict([text]))
+    assert "since Upper is no step of scikit-learn" in str(explain(shelf))
 
 
 @with_onnx
