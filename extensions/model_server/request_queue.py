@@ -7,9 +7,10 @@ is full, or if with it the plan has an answer after its deadline: its own, or th
 which would be in time without it. An answer that comes too late helps no caller, and makes the next
 ones late too. A request that finds the queue idle is always executed, so an execution that was slow
 once does not close a model: its expected seconds are measured anew. At its deadline a request that
-waits is refused, as is one under overload. One that is executed is not: the queue was free for it,
-and its model was too slow, which its caller is told; an execution may hang. A model's first
-execution may import and compile; its requests wait longer, by ``FIRST_SECONDS``.
+waits is refused, as is one under overload; so is one that is executed beside rows of other calls,
+or after most of its deadline, if it would be in time alone. One that is executed alone is told that
+its model is too slow; an execution may hang. A model's first execution may import and compile; its
+requests wait longer, by ``FIRST_SECONDS``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from ...hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls, Unavailable
+from ...hub.messages import units
 from ..execution.deadlines.plan import PlacedRun, TimedRequest, free_at, plan
 from .execution_times import ExecutionTimes
 
@@ -59,21 +61,32 @@ class WaitingRows:
 
     Attributes:
         planned: what the plan takes it for; due before the deadline, by a margin.
+        seconds: how long its caller waits.
         deadline: after which its caller has no use for an answer.
+        at_once: nothing waited or was executed when it came.
+        begun: since when it is executed; None while it waits, also for another part of its batch.
+        rows_of_others: how many are executed with it.
+        first: that is the first execution of its model.
     """
 
     model: str
     rows: list[Any]
     planned: TimedRequest
+    seconds: float
     deadline: float
     done: asyncio.Future[list[Any]]
     sent_bytes: int = 0
     at_once: bool = False
-    """Nothing waited or was executed when it came."""
-    begun: bool = False
-    """It is executed."""
+    begun: float | None = None
+    rows_of_others: int = 0
     first: bool = False
-    """That is the first execution of its model."""
+
+    @property
+    def had_time(self) -> bool:
+        """Whether it was executed without others for most of the time that its caller waits."""
+        if self.begun is None or self.rows_of_others:
+            return False
+        return self.deadline - self.begun >= _SAFE * self.seconds
 
 
 @dataclass(slots=True)
@@ -163,6 +176,7 @@ class RequestQueue:
             model=model,
             rows=rows,
             planned=planned,
+            seconds=seconds,
             deadline=now + seconds,
             done=asyncio.get_running_loop().create_future(),
             sent_bytes=sent_bytes,
@@ -189,20 +203,25 @@ class RequestQueue:
         if late.done.done():
             return
         self.counts.late += 1
-        if late.begun:
-            late.done.set_exception(
-                ExecutionTooSlow(
-                    f"The model takes longer than the deadline of the call{self._executing()}.",
-                    accepted="Send fewer rows, or a longer deadline.",
-                )
+        late.done.set_exception(self._error_of_late(late))
+
+    def _error_of_late(self, late: WaitingRows) -> ExecutionTooSlow | TooManyCalls:
+        """Return whether the model is too slow for a call, or other calls are the reason."""
+        alone = late.begun is not None and not late.rows_of_others
+        if late.had_time or (alone and self._seconds([late]) >= _SAFE * late.seconds):
+            return ExecutionTooSlow(
+                f"The model takes longer than the deadline of the call{self._executing()}.",
+                accepted="Send fewer rows, or a longer deadline.",
             )
-            return
-        late.done.set_exception(
-            TooManyCalls(
-                f"Execution takes longer than expected{self._executing()}.",
-                accepted="Try again, with a longer deadline.",
-            )
+        beside = ""
+        if late.rows_of_others:
+            beside = f" beside {units.count(late.rows_of_others, 'row')} of other calls"
+        refused = TooManyCalls(
+            f"Execution{beside} takes longer than expected{self._executing()}.",
+            accepted="Try again, with a longer deadline.",
         )
+        refused.seconds = max(1, round(self.expected_wait(self.clock())))
+        return refused
 
     def running(self) -> tuple[str, float] | None:
         """Return the model that is executed now, and since how many seconds."""
@@ -238,18 +257,22 @@ class RequestQueue:
         """Execute requests; after an error halves of them, as it may be that of one's rows."""
         name = batch[0].model
         for each in batch:
-            each.begun, each.first = True, name not in self._executed
+            each.first = name not in self._executed
         parts = [batch]
         while parts:
             part = parts.pop()
             rows = [row for each in part for row in each.rows]
             begun = self.clock()
+            for each in part:
+                each.begun, each.rows_of_others = begun, len(rows) - len(each.rows)
             self._begun = begun
             self._expected = self._seconds(part) + sum(map(self._seconds, parts))
             try:
                 results = await thread.execute(self.models[name], rows)
             except Exception as error:  # what a model of the user raises
                 if len(part) > 1:
+                    for each in part:
+                        each.begun, each.rows_of_others = None, 0
                     half = len(part) // 2
                     parts += [part[half:], part[:half]]
                     now = self.clock()

@@ -235,7 +235,7 @@ def test_a_request_that_waits_is_refused_at_its_deadline_while_another_hangs() -
     with_queue(test)
 
 
-def test_a_request_in_the_batch_of_a_hanging_row_is_told_so_at_its_deadline() -> None:
+def test_a_call_in_a_slow_batch_with_rows_of_others_may_try_again() -> None:
     begun, may_end = threading.Event(), threading.Event()
 
     def hangs(rows: list[int]) -> list[int]:
@@ -253,21 +253,99 @@ def test_a_request_in_the_batch_of_a_hanging_row_is_told_so_at_its_deadline() ->
         model.may_end.clear()
         (held,) = await queued(queue.execute("double", [1], 60))
         assert await asyncio.to_thread(model.begun.wait, 60)
-        short, long = await queued(queue.execute("hangs", [1], 2), queue.execute("hangs", [2], 60))
+        short, long = await queued(
+            queue.execute("hangs", [1], 2), queue.execute("hangs", [2, 3], 60)
+        )
         model.may_end.set()
         assert await asyncio.to_thread(begun.wait, 60)
-        with pytest.raises(ExecutionTooSlow, match="executing hangs since"):
+        with pytest.raises(TooManyCalls, match=r"beside 2 rows of other calls.*hangs since"):
             await asyncio.wait_for(short, 60)
         running = queue.running()
         assert running is not None
         assert running[0] == "hangs"
         may_end.set()
-        assert await long == [2]
+        assert await long == [2, 3]
         assert await held == [2]
         assert queue.counts == QueueCounts(answered=4, late=1)
         assert queue.running() is None
 
     with_queue(test)
+
+
+def test_after_an_error_in_a_batch_only_the_call_that_is_executed_alone_is_too_slow() -> None:
+    alone, may_end = threading.Event(), threading.Event()
+
+    def raises_together(rows: list[int]) -> list[int]:
+        if len(rows) > 1:
+            raise ValueError("one row at a time")
+        if rows != [0]:
+            alone.set()
+            assert may_end.wait(60)
+        return rows
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        queue.models = {**queue.models, "single": raises_together}
+        model.may_end.set()
+        assert await queue.execute("single", [0]) == [0]
+        model.begun.clear()
+        model.may_end.clear()
+        (held,) = await queued(queue.execute("double", [1], 60))
+        assert await asyncio.to_thread(model.begun.wait, 60)
+        executed, waits = await queued(
+            queue.execute("single", [1], 2), queue.execute("single", [2], 2.1)
+        )
+        model.may_end.set()
+        assert await asyncio.to_thread(alone.wait, 60)
+        with pytest.raises(ExecutionTooSlow, match="executing single since"):
+            await asyncio.wait_for(executed, 60)
+        with pytest.raises(TooManyCalls, match="executing single since"):
+            await asyncio.wait_for(waits, 60)
+        may_end.set()
+        assert await held == [2]
+
+    with_queue(test, clock=lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("waited", "expected", "error"),
+    [
+        (0.5, 0.0, ExecutionTooSlow),  # it had most of its deadline to itself
+        (9.0, 0.0, TooManyCalls),  # others took most of it
+        (9.0, 9.5, ExecutionTooSlow),  # it would not be in time alone, either
+    ],
+)
+def test_a_call_that_others_keep_from_an_answer_may_try_again(
+    waited: float, expected: float, error: type[Exception]
+) -> None:
+    now = 0.0
+
+    async def test(queue: RequestQueue, model: HeldModel) -> None:
+        nonlocal now
+        loop = asyncio.get_running_loop()
+        real = loop.call_later
+        timers = []
+
+        def call_later(seconds: float, function: Any, *given: Any) -> Any:
+            if seconds != 10.0:
+                return real(seconds, function, *given)
+            timers.append((function, given))
+            return real(60, lambda: None)
+
+        loop.call_later = call_later  # type: ignore[assignment]
+        (call,) = await queued(queue.execute("double", [1], 10.0))
+        now += waited
+        model.begun.clear()
+        first_may_end, model.may_end = model.may_end, threading.Event()
+        first_may_end.set()
+        assert await asyncio.to_thread(model.begun.wait, 60)
+        queue.times.row_seconds["double"] = expected
+        now = 10.0
+        ((at_deadline, given),) = timers
+        at_deadline(*given)
+        with pytest.raises(error):
+            await call
+
+    with_queue(test, clock=lambda: now)
 
 
 def test_a_first_execution_is_answered_after_its_deadline_and_a_later_one_is_too_slow() -> None:
