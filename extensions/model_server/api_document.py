@@ -40,7 +40,7 @@ document.querySelector("form").addEventListener("submit", async (event) => {
   const shown = document.querySelector("#answer");
   let rows;
   try { rows = JSON.parse(document.querySelector("#rows").value); } catch (error) {
-    shown.textContent = "The rows are no JSON: " + error.message;
+    shown.textContent = "The rows are not JSON: " + error.message;
     return;
   }
   shown.textContent = "…";
@@ -59,11 +59,11 @@ document.querySelector("form").addEventListener("submit", async (event) => {
 });
 """
 _REFUSED = {
-    "400": "The body has another form.",
-    "404": "There is no such model.",
+    "400": "The body has another form, or the model does not take its rows.",
+    "404": "No model has this name.",
     "413": "Too many rows.",
     "429": "The queue is full, or other calls delay an answer too long; see Retry-After.",
-    "500": "The model raised an error.",
+    "500": "The model raised an error, or its results cannot be sent.",
     "504": "The model takes longer than the deadline of the call.",
 }
 

@@ -10,7 +10,6 @@ POST /models/NAME    {"rows": [...], "deadline": seconds} → {"results": [...]}
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 from collections.abc import Callable
 from dataclasses import asdict
@@ -24,7 +23,8 @@ from tornado.web import Application, RequestHandler
 from ...hub.errors import CarrelError, InvalidInput, NotFound, TooManyCalls
 from . import comparison_page
 from .api_document import SCRIPT, openapi, page
-from .json_values import dumped
+from .json_values import dumped, parsed
+from .model_results import ModelFailed, UnusableResult, raised
 from .request_queue import RequestQueue
 from .served_models import has_all_results
 
@@ -50,7 +50,7 @@ class _ModelHandler(RequestHandler):
         try:
             text = dumped(body)
         except (TypeError, ValueError) as error:
-            raise InvalidInput(
+            raise UnusableResult(
                 f"The result of the model cannot be sent as JSON: {error}.",
                 accepted="Numbers, texts, lists and dicts; no NaN.",
             ) from error
@@ -62,6 +62,12 @@ class _ModelHandler(RequestHandler):
         self.send(
             {"error": {"code": error.code, "message": error.message, "accepted": error.accepted}}
         )
+
+    def write_error(self, status_code: int, **_about: Any) -> None:
+        """Say in JSON what tornado has refused: another method, or an address or form body."""
+        sentence = f"{self.request.method} is refused here: {self._reason}."
+        self.set_header("Content-Type", "application/json")
+        self.finish(dumped({"error": {"code": "refused", "message": sentence, "accepted": ""}}))
 
 
 class PageHandler(_ModelHandler):
@@ -122,8 +128,7 @@ class CallHandler(_ModelHandler):
         except CarrelError as error:
             self.refuse(error)
         except Exception as error:  # what a model of the user raises
-            failed = CarrelError(f"The model raised {type(error).__name__}: {error}")
-            self.refuse(failed)
+            self.refuse(ModelFailed(f"The model raised {raised(error)}"))
 
 
 class UnknownHandler(_ModelHandler):
@@ -182,21 +187,20 @@ async def serve(
 def _body(sent: bytes, deadline: float) -> tuple[list[Any], float]:
     accepted = 'A JSON object such as {"rows": ["a text", "another one"]}.'
     try:
-        body = json.loads(sent, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("The body is no JSON.", accepted=accepted) from error
+        body = parsed(sent)
+    except ValueError as error:
+        raise InvalidInput(f"The body is not JSON: {error}.", accepted=accepted) from error
     if not isinstance(body, dict) or not isinstance(body.get("rows"), list):
         raise InvalidInput("The body has no list of rows.", accepted=accepted)
     if unknown := sorted(body.keys() - {"rows", "deadline"}):
-        raise InvalidInput(f"The body has unknown parts: {', '.join(unknown)}.", accepted=accepted)
+        raise InvalidInput(
+            f"The body has unknown parts: {', '.join(unknown[:5])[:200]}.", accepted=accepted
+        )
     seconds = body.get("deadline", deadline)
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not number or not 0 < seconds <= LONGEST_SECONDS:
         raise InvalidInput(
-            f"{seconds!r:.40} is no deadline.", accepted=f"Seconds, at most {LONGEST_SECONDS:g}."
+            f"The deadline {dumped(seconds):.40} is not possible.",
+            accepted=f"A number of seconds above 0, at most {LONGEST_SECONDS:g}.",
         )
     return body["rows"], float(seconds)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"JSON has no {name}")

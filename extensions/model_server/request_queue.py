@@ -21,16 +21,17 @@ import threading
 import time
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Final
 
-from ...hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls, Unavailable
+from ...hub.errors import NotFound, TooLarge, TooManyCalls, Unavailable
 from ...hub.messages import units
 from ..execution.deadlines.plan import PlacedRun, TimedRequest, free_at, plan
 from .execution_times import ExecutionTimes
+from .model_results import ModelFailed, checked, raised
 
 BATCH_ROWS: Final = 64
 """Most rows of one execution, unless a single request has more."""
@@ -152,7 +153,7 @@ class RequestQueue:
         """
         if model not in self.models:
             known = ", ".join(list(self.models)[:10])
-            raise NotFound(f"There is no model {model}.", accepted=f"One of: {known}.")
+            raise NotFound(f"There is no model {model:.80}.", accepted=f"One of: {known}.")
         if len(rows) > self.queued_rows:
             raise TooLarge(
                 f"{len(rows)} rows are too many for one request.",
@@ -428,20 +429,4 @@ def _results(model: Model, rows: list[Any]) -> list[Any]:
         unheld = StopIteration | concurrent.futures.CancelledError  # a future cannot hold them
         if isinstance(error, Exception) and not isinstance(error, unheld):
             raise
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
-
-
-def checked(found: Any, count: int) -> list[Any]:
-    """Return the results of a model. Raises InvalidInput unless there is one a row."""
-    accepted = "One result a row, in the same order, as a list or an array."
-    # A data frame gives the names of its columns, a mapping its keys.
-    if isinstance(found, Mapping | Set | str | bytes) or hasattr(found, "columns"):
-        raise InvalidInput(
-            f"The model returned {type(found).__name__} for rows.", accepted=accepted
-        )
-    results = list(found)
-    if len(results) != count:
-        raise InvalidInput(
-            f"The model returned {len(results)} results for {count} rows.", accepted=accepted
-        )
-    return results
+        raise ModelFailed(f"The model raised {raised(error)}") from error

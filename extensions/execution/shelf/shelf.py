@@ -177,6 +177,10 @@ class Shelf:
         """Return the result of one pipeline; no way of execution is chosen."""
         return self._pipelines[name].execute(inputs, method)
 
+    def estimator(self, name: str) -> Any:
+        """Return the estimator of one pipeline, with the steps that the shelf keeps."""
+        return self._pipelines[name].whole
+
     # -- choices ----------------------------------------------------------------------------
 
     def _choose_shared(self, inputs: Any, method: str) -> Callable[[Any], Results] | None:
@@ -259,6 +263,11 @@ class ShelvedPipeline:
 
     def __init__(self, shelf: Shelf, name: str) -> None:
         self._shelf, self._name = shelf, name
+
+    @property
+    def estimator(self) -> Any:
+        """What executes plainly, with the steps that the shelf keeps."""
+        return self._shelf.estimator(self._name)
 
     def predict(self, inputs: Any) -> Any:
         """Return labels or values of rows."""

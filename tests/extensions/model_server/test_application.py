@@ -27,6 +27,18 @@ def lengths(rows):
 
 models = {"ada": lengths, "ben": lengths}
 number = 3
+nothing = {}
+slash = {"a/b": lengths}
+
+class Kind:
+    def predict(self, rows):
+        return rows
+
+async def later(rows):
+    return rows
+
+def two(rows, more):
+    return rows
 """
 
 
@@ -35,6 +47,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "served.py").write_text(SOURCE)
+    (tmp_path / "broken.py").write_text("def f(:")
+    (tmp_path / "needs.py").write_text("import a_module_that_is_missing")
+    (tmp_path / "exits.py").write_text("raise SystemExit(3)")
+    (tmp_path / "weights.pt").write_bytes(b"")
     return tmp_path
 
 
@@ -92,34 +108,170 @@ def test_the_page_the_description_and_a_call() -> None:
     assert status.json() == counts | {"executing": None}
 
 
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"no JSON", "The body is not JSON: Expecting value: line 1 column 1 (char 0)."),
+        (b"", "The body is not JSON: Expecting value: line 1 column 1 (char 0)."),
+        (b'{"rows": ["\xe9"]}', "The body is not JSON: it is not UTF-8."),
+        (b"[" * 100_000, "The body is not JSON: it is nested too deeply."),
+        (b'{"rows": [NaN]}', "The body is not JSON: JSON has no NaN."),
+        (b'{"rows": [1e999]}', "The body is not JSON: the number 1e999 is too large."),
+        (
+            b'{"rows": [1' + b"0" * 5000 + b"]}",
+            "The body is not JSON: an integer in it has too many digits.",
+        ),
+        (b'{"row": []}', "The body has no list of rows."),
+        (b"null", "The body has no list of rows."),
+        (b'{"rows": "abc"}', "The body has no list of rows."),
+        (b'{"rows": ["a"], "deadline": 1, "more": 1}', "The body has unknown parts: more."),
+        *(
+            (b'{"rows": ["a"], "deadline": %s}' % given, f"The deadline {shown} is not possible.")
+            for given, shown in (
+                (b'"soon"', '"soon"'),
+                (b"0", "0"),
+                (b"-1", "-1"),
+                (b"101", "101"),
+                (b"null", "null"),
+                (b"true", "true"),
+                (b"[5]", "[5]"),
+                (b"1" + b"0" * 400, "1" + "0" * 39),
+            )
+        ),
+        (b'{"rows": ["a"], "deadline": Infinity}', "The body is not JSON: JSON has no Infinity."),
+    ],
+)
+def test_a_body_of_another_form_is_refused(body: bytes, sentence: str) -> None:
+    (found,) = answers(("POST", "/models/ada", body))
+    assert (found.status_code, found.json()["error"]["message"]) == (400, sentence)
+
+
 def test_bad_calls_get_a_sentence() -> None:
     found = answers(
-        ("POST", "/models/ada", "no JSON"),
-        ("POST", "/models/ada", '{"row": []}'),
-        ("POST", "/models/ada", '{"rows": ["a"], "deadline": "soon"}'),
-        ("POST", "/models/ada", '{"rows": ["a"], "deadline": 1, "more": 1}'),
-        ("POST", "/models/ada", '{"rows": ["a"], "deadline": 1' + "0" * 400 + "}"),
-        ("POST", "/models/ada", "[" * 100_000),
-        ("POST", "/models/ada", '{"rows": [NaN]}'),
         ("POST", "/models/eve", '{"rows": ["a"]}'),
-        ("POST", "/models/ada", '{"rows": [1]}'),
+        ("POST", f"/models/{'e' * 1000}", '{"rows": ["a"]}'),
         ("POST", "/models/ada", '{"rows": ["a", "a", "a", "a"]}'),
         ("GET", "/other", None),
+        ("PUT", "/models/ada", None),
+        ("POST", "/models/%ff", '{"rows": ["a"]}'),
     )
     told = [(each.status_code, each.json()["error"]["message"]) for each in found]
     assert told == [
-        (400, "The body is no JSON."),
-        (400, "The body has no list of rows."),
-        (400, "'soon' is no deadline."),
-        (400, "The body has unknown parts: more."),
-        (400, "1000000000000000000000000000000000000000 is no deadline."),
-        (400, "The body is no JSON."),
-        (400, "The body is no JSON."),
         (404, "There is no model eve."),
-        (500, "The model raised TypeError: object of type 'int' has no len()"),
+        (404, f"There is no model {'e' * 80}."),
         (413, "4 rows are too many for one request."),
         (404, "There is no such address. models/NAME, or openapi.json."),
+        (405, "PUT is refused here: Method Not Allowed."),
+        (400, "POST is refused here: Bad Request."),
     ]
+
+
+def test_no_rows_have_no_results() -> None:
+    (found,) = answers(("POST", "/models/ada", '{"rows": []}'))
+    assert found.json() == {"results": []}
+
+
+class SilentError(Exception):
+    """An error of a user whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def raising(error: BaseException) -> Model:
+    def model(_rows: list[Any]) -> list[Any]:
+        raise error
+
+    return model
+
+
+async def asynchronous(rows: list[Any]) -> list[Any]:
+    return rows
+
+
+def nested(_rows: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(100_000):
+        found = [found]
+    return [found]
+
+
+UNSENDABLE = "The result of the model cannot be sent as JSON: "
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (lengths, "The model raised TypeError: object of type 'int' has no len()"),
+        (raising(AssertionError()), "The model raised AssertionError"),
+        (raising(SilentError()), "The model raised SilentError"),
+        (raising(SystemExit(3)), "The model raised SystemExit: 3"),
+        (lambda _rows: [], "The model returned 0 results for 1 rows."),
+        (lambda rows: [*rows, 1], "The model returned 2 results for 1 rows."),
+        (lambda _rows: None, "The model returned NoneType for rows."),
+        (lambda _rows: 3, "The model returned int for rows."),
+        (asynchronous, "The model returned coroutine for rows."),
+        (lambda _rows: [math.nan], f"{UNSENDABLE}a number in it is NaN or infinite."),
+        (lambda _rows: [10**5000], f"{UNSENDABLE}an integer in it has too many digits."),
+        (lambda _rows: [b"x"], f"{UNSENDABLE}JSON has no bytes."),
+        (nested, f"{UNSENDABLE}it is nested too deeply."),
+    ],
+)
+def test_a_fault_of_the_model_is_not_that_of_its_caller(model: Model, sentence: str) -> None:
+    (found,) = answers(("POST", "/models/m", '{"rows": [1]}'), models={"m": model})
+    assert (found.status_code, found.json()["error"]["message"]) == (500, sentence)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ("[1, 2]", "Row 1 is not a list. A list of 2 values for each row."),
+        ("[[1, 2], [1, 2, 3]]", "Row 2 has 3 values. A list of 2 values for each row."),
+        ('[["a", 1]]', "The model does not take these rows: "),
+        ("[[null, 1]]", "The model does not take these rows: "),
+    ],
+)
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_rows_that_an_estimator_does_not_take_are_the_callers_fault(
+    home: Path, rows: str, sentence: str, *, as_folder: bool
+) -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    fitted = linear_model.LogisticRegression().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    path = home / "fitted" / "m.pkl"
+    path.parent.mkdir()
+    path.write_bytes(pickle.dumps(fitted))
+    models = served_models.load(str(path.parent if as_folder else path))
+    (found,) = answers(("POST", "/models/m", f'{{"rows": {rows}}}'), models=models)
+    error = found.json()["error"]
+    assert found.status_code == 400
+    assert f"{error['message']} {error['accepted']}".startswith(sentence)
+
+
+def test_rows_of_a_text_pipeline_are_texts_and_a_broken_estimator_is_told_apart(home: Path) -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 # optional
+    from sklearn.linear_model import Perceptron  # noqa: PLC0415 # the same
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415 # the same
+
+    pipeline = make_pipeline(CountVectorizer(), Perceptron()).fit(["red", "blue"], [0, 1])
+    broken = pickle.loads(pickle.dumps(pipeline))  # noqa: S301 # dumped here
+    del broken.steps[0][1].lowercase  # as in a pickle of another version
+    models = {}
+    for name, each in (("whole", pipeline), ("broken", broken)):
+        path = home / f"{name}.pkl"
+        path.write_bytes(pickle.dumps(each))
+        models |= served_models.load(str(path))
+    numbers, missing = answers(
+        ("POST", "/models/whole", '{"rows": ["red", 1]}'),
+        ("POST", "/models/broken", '{"rows": ["red"]}'),
+        models=models,
+    )
+    assert (numbers.status_code, numbers.json()["error"]["message"]) == (
+        400,
+        "Row 2 is not a text.",
+    )
+    assert missing.status_code == 500
+    assert "AttributeError: 'CountVectorizer' object has no" in missing.text
 
 
 @pytest.mark.parametrize(
@@ -129,8 +281,20 @@ def test_bad_calls_get_a_sentence() -> None:
         ("missing_module:f", NotFound, "There is no module missing_module"),
         ("served.py:missing", NotFound, "served.py has no missing"),
         ("served.py:number", InvalidInput, "number is int"),
+        ("served.py:nothing", InvalidInput, "nothing has no models"),
+        ("served.py:slash", InvalidInput, "cannot have the name 'a/b'"),
+        ("served.py:Kind", InvalidInput, "Kind is a class"),
+        ("served.py:later", InvalidInput, "later is an async function"),
+        ("served.py:two", InvalidInput, "two cannot be called with one list of rows: missing a"),
+        ("served.py:", InvalidInput, "served.py: cannot be served"),
+        (":lengths", InvalidInput, ":lengths cannot be served"),
+        ("..:lengths", InvalidInput, "cannot be served"),
         ("served.py", InvalidInput, "served.py cannot be served"),
-        ("model.h5", InvalidInput, "model.h5 cannot be served"),
+        ("broken.py:f", InvalidInput, "broken.py cannot be imported: SyntaxError: .*line 1"),
+        ("needs.py:f", InvalidInput, "cannot be imported: ModuleNotFoundError: No module named"),
+        ("exits.py:f", InvalidInput, "exits.py cannot be imported: SystemExit: 3"),
+        ("weights.pt", InvalidInput, "weights.pt cannot be served.*For weights, a function"),
+        ("model.h5", NotFound, "There is no file or folder model.h5"),
     ],
 )
 def test_what_cannot_be_served(source: str, kind: type[Exception], sentence: str) -> None:
@@ -235,8 +399,8 @@ def test_a_bad_row_costs_executions_of_halves() -> None:
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        ("nan", "ValueError: Out of range float values are not JSON compliant"),
-        ("short", "InvalidInput: The model returned 0 results for 1 rows."),
+        ("nan", "ValueError: a number in it is NaN or infinite"),
+        ("short", "The model returned 0 results for 1 rows."),
     ],
 )
 def test_a_result_that_cannot_be_sent_is_an_error_in_its_place(row: str, sentence: str) -> None:

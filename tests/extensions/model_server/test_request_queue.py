@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from carrel.extensions.model_server.execution_times import ExecutionTimes
+from carrel.extensions.model_server.model_results import ModelFailed, UnusableResult
 from carrel.extensions.model_server.request_queue import (
     ExecutionTooSlow,
     QueueCounts,
     RequestQueue,
 )
-from carrel.hub.errors import InvalidInput, NotFound, TooLarge, TooManyCalls
+from carrel.hub.errors import NotFound, TooLarge, TooManyCalls
 
 
 class HeldModel:
@@ -465,7 +466,7 @@ def test_what_no_future_holds_is_the_error_of_the_call(error: type[BaseException
     async def test(queue: RequestQueue, held: HeldModel) -> None:
         queue.models = {**queue.models, "raises": raises}
         held.may_end.set()
-        with pytest.raises(RuntimeError, match=error.__name__):
+        with pytest.raises(ModelFailed, match=error.__name__):
             await queue.execute("raises", [1])
         assert await queue.execute("double", [1]) == [2]
 
@@ -477,7 +478,7 @@ def test_results_are_a_list(found: Any) -> None:
     async def test(queue: RequestQueue, held: HeldModel) -> None:
         queue.models = {**queue.models, "other": lambda _rows: found}
         held.may_end.set()
-        with pytest.raises(InvalidInput, match=f"returned {type(found).__name__} for rows"):
+        with pytest.raises(UnusableResult, match=f"returned {type(found).__name__} for rows"):
             await queue.execute("other", [1])
 
     with_queue(test)
@@ -499,7 +500,7 @@ def test_an_error_is_that_of_the_request_that_made_it() -> None:
     [
         ("other", [1], NotFound, r"no model other\. One of: double, short"),
         ("double", [1] * 2000, TooLarge, "2000 rows are too many"),
-        ("short", [1], InvalidInput, "returned 0 results for 1 rows"),
+        ("short", [1], UnusableResult, "returned 0 results for 1 rows"),
     ],
 )
 def test_what_is_refused(model: str, rows: list[int], kind: type[Exception], sentence: str) -> None:
