@@ -30,7 +30,7 @@ from .compilation import CountedCompilation
 from .compile_report import obstacle_of_break, obstacle_of_effect, obstacle_text, record
 from .equality import difference
 from .explanation import ExecutionExplanation
-from .purity import CONTAINERS, FunctionPurity, analyse
+from .purity import CONTAINERS, FunctionPurity, analyse, hook_tables
 from .purity.tensor_snapshot import TensorSnapshot
 
 CHECKED_CALLS: Final = 3
@@ -117,6 +117,7 @@ class AcceleratedFunction:
         # Not the numbers of the user's own generators.
         self._gaps = random.Random(0)  # noqa: S311
         self._obstacles: list[CompilationObstacle] = []
+        self._hooks: list[Any] = []
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -130,6 +131,10 @@ class AcceleratedFunction:
         if chosen is None:
             return self._function(*args, **kwargs)
         kind.calls += 1
+        if any(self._hooks):
+            # What was compiled does not call hooks that were registered later.
+            self._keep_effects(self._analyse(args, kwargs))
+            return self._function(*args, **kwargs)
         if kind.calls >= kind.next_check:
             return self._checked(kind, args, kwargs)
         try:
@@ -167,6 +172,8 @@ class AcceleratedFunction:
         if purity.effects:
             self._keep_effects(purity)
             return self._function(*args, **kwargs)
+        modules = (each for root in purity.modules.values() for each in root.modules())
+        self._hooks = hook_tables(modules)
         plain, _, reason = self._plainly(purity, args, kwargs)
         kind = self._kinds[key] = _ArgumentKind()
         if reason:

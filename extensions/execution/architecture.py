@@ -13,7 +13,7 @@ import torch
 
 from ...hub.errors import InvalidInput
 from .converted_layers.recurrence import RECURRENT, conversion_obstacle
-from .purity import DROPOUT, HOOKS
+from .purity import DROPOUT, hooks_among
 
 Architecture = tuple[tuple[str, str], ...]
 """Each part of a model with its description; equal for models that compute the same function of
@@ -176,10 +176,8 @@ def _obstacle(
                 f"{name or 'the model'} is {kind} in training mode, whose random numbers would be "
                 "others; call model.eval(), or agree with new_random_numbers=True when you train"
             )
-    if any(
-        getattr(module, hooks) for each in models for module in each.modules() for hooks in HOOKS
-    ):
-        return "a model has hooks, which would be called once for all models"
+    if reason := hooks_among(module for each in models for module in each.modules()):
+        return f"{reason}, which would be called once for all models"
     names = [name for name, _ in _tensors(model)]
     owners = [dict(_tensors(each)) for each in models]
     for name in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ from .compilation import (
 )
 from .equality import difference
 from .explanation import ExecutionExplanation
+from .purity import hook_tables, hooks_among
 from .purity.tensor_snapshot import TensorSnapshot, modules_and_tensors
 
 
@@ -47,7 +49,8 @@ def capture(
     ``~/.cache/carrel/execution`` for the next process, and for inputs on a GPU a CUDA graph. Inputs
     of another shape, dtype or device, or in another mode (autocast), are executed plainly. So are
     all once the weights or the mode of an exported or recorded module were changed: capture it
-    again then. A function that changes its module or its inputs is always executed plainly.
+    again then. A function that changes its module or its inputs, and one whose modules have hooks,
+    is executed plainly, as are calls while hooks are registered later.
 
     Args:
         example: the arguments; a tensor is one argument.
@@ -91,10 +94,19 @@ class CapturedFunction:
         self._kinds = [tensor_kind(each) for each in example]
         self._modes = execution_modes()
         self._others = 0
+        self._hooked = 0
         self._chosen = function
         self._choice: ExecutionChoice | None = None
+        modules, _ = modules_and_tensors(function)
+        within = list(chain.from_iterable(module.modules() for module in modules))
+        self._hooks = hook_tables(within)
+        self._obstacle = hooks_among(within)
         with torch.no_grad():
-            if not _changes_something(function, example):
+            if self._obstacle:
+                function(*(argument.clone() for argument in example))
+            elif _changes_something(function, example):
+                self._obstacle = "a call changes the module or its inputs"
+            else:
                 self._choose(example, classifier=classifier, calls=calls, seconds=seconds)
 
     def _choose(
@@ -133,19 +145,27 @@ class CapturedFunction:
             return self._execute(self._chosen, args)
 
     def _execute(self, chosen: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        if chosen is self._function or (
-            [tensor_kind(each) for each in args] == self._kinds and execution_modes() == self._modes
-        ):
+        if chosen is self._function:
+            return chosen(*args)
+        if any(self._hooks):
+            # A package and a graph do not call them, nor does what torch.compile made earlier.
+            self._hooked += 1
+            return self._function(*args)
+        if [tensor_kind(each) for each in args] == self._kinds and execution_modes() == self._modes:
             return chosen(*args)
         self._others += 1
         return self._function(*args)
 
     def explanation(self) -> ExecutionExplanation:
         notes = []
-        if self._choice is None:
-            notes.append("Executed plainly: a call changes the module or its inputs.")
-        elif self._others:
+        if self._obstacle:
+            notes.append(f"Executed plainly: {self._obstacle}.")
+        if self._others:
             notes.append(f"{self._others} calls had inputs of another kind: executed plainly.")
+        if self._hooked:
+            notes.append(
+                f"{self._hooked} calls came after hooks were registered: executed plainly."
+            )
         choices = {} if self._choice is None else {"the example": self._choice}
         return ExecutionExplanation(choices=choices, notes=tuple(notes))
 

@@ -51,9 +51,9 @@ def fuse(
     ``fuse(models)(inputs)`` equals ``[model(inputs) for model in models]`` within the tolerance of
     the dtype, without gradients. The first call chooses how; for another shape of the inputs only
     ways without compilation are tried. The weights move into memory that the models share with the
-    result: loading weights into a model counts. Once a tensor or submodule of a model is replaced
-    or the mode is changed, all are executed one by one, as they are if a call changes a model or
-    its inputs.
+    result: loading weights into a model counts. Once a tensor or submodule of a model is replaced,
+    the mode is changed or a hook is registered, all are executed one by one, as they are if a call
+    changes a model or its inputs.
 
     Args:
         per_model: each input has a first dimension for the models, so that ``inputs[i]`` is for
@@ -253,16 +253,28 @@ class _ArchitecturePart:
     def _loop(self, args: Any, kwargs: Any) -> Outputs:
         return execute_one_by_one(self.group.models, args, kwargs, per_model=self._per_model)
 
+    def _usable(self) -> bool:
+        """Whether the models are still those that were stacked."""
+        assert self._stacked is not None
+        if self._stacked.unchanged():
+            return True
+        note = (
+            f"{places_text(self.group.places)} executed one by one in some calls: tensors, layers, "
+            "modes or hooks were changed after the choice."
+        )
+        if note not in self.notes:
+            self.notes.append(note)
+        return False
+
     def _candidates(self, args: Any, kwargs: Any, *, compiled: bool) -> list[ExecutionCandidate]:
-        state, stacked, models = self._state, self._stacked, self.group.models
+        state, models = self._state, self.group.models
         assert state is not None
-        assert stacked is not None
         execution = FusedExecution(
             models,
             state,
             ArgumentForm(args, kwargs),
             per_model=self._per_model,
-            usable=stacked.unchanged,
+            usable=self._usable,
         )
         variants = [GroupVariant(fused=partial(execution.in_groups, compiler=not_compiled))]
         if compiled:

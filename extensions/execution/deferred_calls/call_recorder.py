@@ -18,6 +18,7 @@ import torch
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
+from ..purity import hooks_among
 from .node_batch import NoRowRule, execute_rows
 
 _OPERATORS: Final = (
@@ -419,8 +420,8 @@ def _refuse(function: Any) -> None:
     if isinstance(function, torch.nn.Module):
         for module in function.modules():
             name = type(module).__name__
-            if module._forward_hooks or module._forward_pre_hooks:
-                raise NotBatchable(f"{name} has hooks")
+            if reason := hooks_among([module]):
+                raise NotBatchable(reason)
             if getattr(module, "inplace", False):
                 raise NotBatchable(f"{name} with inplace=True writes to a tensor")
         return

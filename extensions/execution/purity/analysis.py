@@ -20,10 +20,10 @@ import torch
 
 from .function_body import FunctionBody, OuterNames
 from .function_source import source_of
+from .hooks import hooks_among
 from .known_functions import (
     CONTAINERS,
     DROPOUT,
-    HOOKS,
     PLAIN,
     TENSORS,
     effect_of_object,
@@ -164,8 +164,10 @@ class PurityAnalysis:
             self._visited.add(id(part))
             kind = type(part)
             name = kind.__name__
-            if any(getattr(part, hooks) for hooks in HOOKS) or "forward" in vars(part):
-                self.add(place, f"uses {name}, which has hooks or a forward of its own")
+            if reason := hooks_among([part]):
+                self.add(place, f"uses {name}, where {reason}")
+            elif "forward" in vars(part):
+                self.add(place, f"uses {name}, which has a forward of its own")
             elif kind.__module__.startswith("torch.nn.modules."):
                 self._check_layer(part, place)
             elif any(

@@ -46,12 +46,6 @@ DROPOUT: Final = (
     torch.nn.AlphaDropout,
     torch.nn.FeatureAlphaDropout,
 )
-HOOKS: Final = (
-    "_forward_hooks",
-    "_forward_pre_hooks",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-)
 CONTEXTS: Final = ("no_grad", "enable_grad")
 # Their results share no memory with an argument.
 NEW_TENSORS: Final = frozenset({

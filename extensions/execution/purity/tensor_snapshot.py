@@ -11,11 +11,15 @@ from typing import Any, Final
 
 import torch
 
+from .hooks import hook_tables
+
 _VERSION: Final = operator.attrgetter("_version")
 
 
 class TensorSnapshot:
     """The parameters, buffers and submodules of modules, their modes, and further tensors.
+
+    A hook that is registered for a module, or for all modules, is a change, too.
 
     Args:
         versions: whether a tensor that was written to counts as changed, too.
@@ -30,6 +34,7 @@ class TensorSnapshot:
     ) -> None:
         self._modules = list({id(m): m for root in modules for m in root.modules()}.values())
         self._modes = self._current_modes()
+        self._without_hooks = [each for each in hook_tables(self._modules) if not each]
         members = [
             each
             for module in self._modules
@@ -55,6 +60,7 @@ class TensorSnapshot:
         """Return whether all is as it was."""
         return (
             self._modes == self._current_modes()
+            and not any(self._without_hooks)
             and not any(self._empty)
             and self._lengths == self._current_lengths()
             and all(map(operator.is_, self._values, self._current_values()))

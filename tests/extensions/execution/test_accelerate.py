@@ -203,6 +203,21 @@ def test_a_global_that_gets_a_side_effect_is_not_executed_twice(
     assert "append changes" in str(execution.explain(accelerated))
 
 
+def test_a_hook_that_is_registered_later_is_called_once_a_call(
+    compilation: type[Compilation],
+) -> None:
+    layer, called = torch.nn.Linear(3, 2), []
+    accelerated = execution.accelerate(layer, calls=MANY)
+    inputs = torch.ones(1, 3)
+    for _ in range(5):
+        accelerated(inputs)
+    layer.register_forward_hook(lambda *_: called.append(1))
+    for _ in range(3):
+        torch.testing.assert_close(accelerated(inputs), layer(inputs))
+    assert len(called) == 6
+    assert "Linear has hooks" in str(execution.explain(accelerated))
+
+
 def helper(values: Any) -> Any:
     return values.cos()
 

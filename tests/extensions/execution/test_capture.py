@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,60 @@ def test_a_recorded_graph_leaves_the_module_as_it_is_and_ends_with_its_weights(
         torch.testing.assert_close(run(inputs * 2), before)
         net.weight = nn.Parameter(torch.ones(2, 3))
         torch.testing.assert_close(run(inputs * 2), net(inputs * 2))
+
+
+HOOKS: dict[str, Callable[[Any], Any]] = {
+    "forward": lambda net: net[0].register_forward_hook(lambda *found: found[-1] * 2),
+    "before": lambda net: net[1].register_forward_pre_hook(lambda _, inputs: (inputs[0] * 2,)),
+    "with names": lambda net: net.register_forward_hook(
+        lambda *found: found[-1] * 2, with_kwargs=True
+    ),
+    "backward": lambda net: net[0].register_full_backward_hook(lambda *_: None),
+    "of all modules": lambda _: nn.modules.module.register_module_forward_hook(
+        lambda *found: found[-1] * 2
+    ),
+    "before all modules": lambda _: nn.modules.module.register_module_forward_pre_hook(
+        lambda _, inputs: (inputs[0] * 2,)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_modules_with_hooks_are_executed_plainly(kind: str) -> None:
+    net, inputs = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), torch.randn(2, 3)
+    handle = HOOKS[kind](net)
+    try:
+        captured = execution.capture(net, inputs)
+        torch.testing.assert_close(captured(inputs), net(inputs).detach())
+    finally:
+        handle.remove()
+    assert "Executed plainly: " in str(execution.explain(captured))
+    assert " hook" in str(execution.explain(captured))
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_hooks_that_are_registered_after_the_choice_are_called(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, inputs = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), torch.randn(2, 3)
+    before = net(inputs).detach()
+    # As a package, which executes no hook.
+    monkeypatch.setattr(captured_functions, "choose", lambda *_, **__: (lambda _: before, None))
+
+    def function(inputs: Any) -> Any:
+        return net(inputs)
+
+    captured = execution.capture(function, inputs)
+    assert captured(inputs) is before
+    handle = HOOKS[kind](net)
+    try:
+        found = captured(inputs)
+        torch.testing.assert_close(found, net(inputs).detach())
+    finally:
+        handle.remove()
+    assert found is not before
+    assert "1 calls came after hooks were registered" in str(execution.explain(captured))
+    assert captured(inputs) is before
 
 
 def test_a_package_that_others_may_write_or_link_is_not_found(cache: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -243,7 +243,7 @@ def test_models_with_hooks_shared_weights_or_no_weights_are_executed_one_by_one(
     shared[1][0].weight = shared[0][0].weight
     inputs = torch.randn(1, 6)
     for models, sentence in (
-        (hooked, "a model has hooks"),
+        (hooked, "Sequential has hooks, which would be called once for all models"),
         (shared, "0.weight is shared by all models"),
         ([nn.ReLU(), nn.ReLU()], "the models have no weights"),
     ):
@@ -251,6 +251,39 @@ def test_models_with_hooks_shared_weights_or_no_weights_are_executed_one_by_one(
         assert_same(fused(inputs), loop(models, inputs))
         assert sentence in str(execution.explain(fused))
     assert len(called) == 2
+
+
+HOOKS: dict[str, Callable[[Any, list[int]], Any]] = {
+    "forward": lambda model, called: model[0].register_forward_hook(lambda *_: called.append(1)),
+    "before": lambda model, called: model.register_forward_pre_hook(lambda *_: called.append(1)),
+    "of all modules": lambda _, called: nn.modules.module.register_module_forward_hook(
+        lambda module, *_: called.append(1) if isinstance(module, nn.Linear) else None
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_hooks_that_are_registered_after_the_choice_are_called(kind: str) -> None:
+    models, called = [mlp() for _ in range(20)], []
+    inputs = torch.randn(1, 6)
+    fused = execution.fuse(models, **NOT_COMPILED)
+    fused(inputs)
+    (choice,) = execution.explain(fused).choices.values()
+    assert "fused" in choice.chosen
+    handle = HOOKS[kind](models[1], called)
+    try:
+        fused(inputs)
+        assert called
+        again = execution.fuse(models, **NOT_COMPILED)
+        again(inputs)
+    finally:
+        handle.remove()
+    assert "modes or hooks were changed after the choice" in str(execution.explain(fused))
+    if kind == "of all modules":
+        assert "a hook is registered for all modules" in str(execution.explain(again))
+    called.clear()
+    assert_same(fused(inputs), loop(models, inputs))
+    assert not called
 
 
 class _Batch:

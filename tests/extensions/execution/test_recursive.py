@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -210,20 +211,39 @@ def test_modules_of_other_code_are_called_as_before() -> None:
     torch.testing.assert_close(layer(torch.ones(2)), expected)
 
 
-def test_modules_with_hooks_recurse_plainly() -> None:
+HOOKS: dict[str, Callable[[Any, list[int]], Any]] = {
+    "forward": lambda layer, called: layer.register_forward_hook(lambda *_: called.append(1)),
+    "backward": lambda layer, called: layer.register_full_backward_hook(
+        lambda *_: called.append(1)
+    ),
+    "of all modules": lambda _, called: nn.modules.module.register_module_forward_hook(
+        lambda *_: called.append(1)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_modules_with_hooks_recurse_plainly(kind: str) -> None:
     layer = nn.Linear(1, 1)
-    called = []
-    layer.register_forward_hook(lambda *_: called.append(1))
+    called: list[int] = []
+    inputs = torch.ones(1, requires_grad=True)
 
     @execution.recursive
     def function(tree: Any) -> Any:
         if isinstance(tree, int):
-            return layer(torch.ones(1))
+            return layer(inputs)
         return function(tree[0]) + function(tree[1])
 
-    function((1, 2))
+    handle = HOOKS[kind](layer, called)
+    try:
+        function((1, 2))
+        called.clear()
+        function((1, 2)).sum().backward()
+    finally:
+        handle.remove()
+    assert called == [1, 1]
     (choice,) = execution.explain(function).choices.values()
-    assert "Linear has hooks" in choice.results[1].reason
+    assert " hook" in choice.results[1].reason
 
 
 def write_out(hidden: Any) -> Any:
