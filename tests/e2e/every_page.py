@@ -291,6 +291,7 @@ _SERVICE_PAGES = (
     _admin("admin-people-import", "/people/import", "one-time link", (BUTTON, "^Preview$")),
     _page("programs", "/programs", "student1", "You have no programs", (LINK, "My account")),
     _page("account", "/account", "newcomer", "Current password", (BUTTON, "Change the password")),
+    _page("account-compiled", "/account", "student1", "digits.ipynb", (BUTTON, "^Delete all$")),
     _page(
         "notifications",
         "/notifications",

@@ -1,9 +1,9 @@
 """An installation with content for every page.
 
-student1 has a session with an idle warning, jobs in every state, and a channel for notifications; a
-device is held for student2; student3 is queued; newcomer has nothing yet, and vera is in another
-group. One device is drained, one is sick. cs101 has a budget and a term, vision a reservation next
-week. All pages have an announcement.
+student1 has a session with an idle warning, jobs in every state, compiled code, and a channel for
+notifications; a device is held for student2; student3 is queued; newcomer has nothing yet, and vera
+is in another group. One device is drained, one is sick. cs101 has a budget and a term, vision a
+reservation next week. All pages have an announcement.
 """
 
 from __future__ import annotations
@@ -95,8 +95,21 @@ def filled_site(state: Path) -> Iterator[FilledSite]:
     Settings(claim_seconds=_LONG, idle_countdown_seconds=_LONG).save(folder)
     with folder.site_file.open("a", encoding="utf-8") as file:
         file.write(NOTIFICATIONS)
+    _compiled(folder.compile_caches / "student1")
     with installation(state, "--simulated-devices", str(_DEVICES)) as site:
         yield FilledSite(site=site, ids=_filled(site, state.parent))
+
+
+def _compiled(folder: Path) -> None:
+    """Write what earlier jobs of a user have compiled."""
+    folder.mkdir(parents=True)
+    image = f"torch@sha256:{'3f2a91c04b7d' * 5}"
+    programs = (("j-7k2m4qpz", "digits.ipynb"), ("j-4c8x5w2n", "python fine_tune_the_network.py"))
+    for number, (request, program) in enumerate(programs):
+        header = {"request": request, "program": program, "group": "cs101", "image": image}
+        first_line = json.dumps({**header, "graphs": 12}).encode()
+        content = first_line + b"\n" + bytes((number + 1) * 9_000_000)
+        (folder / f"{number}.cache").write_bytes(content)
 
 
 def _filled(site: Installation, folder: Path) -> dict[str, str]:

@@ -115,6 +115,26 @@ def test_the_help_is_found_from_the_desk_searched_and_readable(
 
 
 @pytest.mark.browser
+def test_compiled_code_is_deleted_after_a_question(life: FilledSite, windows: Windows) -> None:
+    page = windows("student1")
+    page.goto(f"{life.site.service}/account")
+    rows = page.locator("#compile-cache tbody tr")
+    expect(rows).to_have_count(2)
+    delete = page.get_by_role("button", name="Delete what j-4c8x5w2n compiled")
+    for answer in ("dismiss", "accept"):
+        with page.expect_event("dialog") as asked:
+            page.once("dialog", lambda dialog, answer=answer: getattr(dialog, answer)())
+            delete.click()
+        assert "The next jobs compile again." in asked.value.message
+        expect(rows).to_have_count(2 if answer == "dismiss" else 1)
+    expect(rows).to_contain_text(["digits.ipynb"])
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete all").click()
+    expect(page.get_by_text("Nothing is kept at present.")).to_be_visible()
+    page.goto("about:blank")
+
+
+@pytest.mark.browser
 def test_a_sign_in_on_the_command_line_ends_after_90_days(life: FilledSite) -> None:
     latest = time.time() + 90 * 86400
     made = login(life.site.url, "newcomer", life.site.passwords["newcomer"])

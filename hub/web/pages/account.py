@@ -1,4 +1,4 @@
-"""My account: groups and roles, one's own password; and the page of one-time links."""
+"""My account: groups, roles, compiled code, one's own password; the page of one-time links."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from ..dependencies.callers import Carrel
 from ..dependencies.context import WebContext, web_of
 from ..dependencies.redirects import SEE_OTHER
 from ..dependencies.visitors import Form, Guest, html
+from ..forms.fields import no_action
 from ..security.access import SESSION_COOKIE, Visitor
 from .login import is_https
 
+_ACCOUNT = f"{SERVICE_PREFIX}account"
 _PASSWORD = f"{SERVICE_PREFIX}password"
 _MOST_FIELDS = 10
 
@@ -43,12 +45,30 @@ def change_password(web: Carrel, visitor: Guest, fields: Form) -> Response:
     return answer
 
 
+@router.post("/account/compile-cache")
+def clear_compile_cache(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """Delete all that one's jobs have compiled, or what one job has, depending on the button."""
+    request = fields.get("request", "").strip()
+    try:
+        match fields.get("do", ""):
+            case "clear":
+                web.compile_caches.clear(visitor.identity)
+            case "remove" if request:
+                web.compile_caches.clear(visitor.identity, request)
+            case _:
+                raise no_action()
+    except CarrelError as error:
+        return _account(web, visitor, error=error)
+    return RedirectResponse(f"{_ACCOUNT}#compile-cache-title", SEE_OTHER)
+
+
 def _account(web: WebContext, visitor: Visitor, *, error: CarrelError | None = None) -> Response:
     who, accounts = visitor.identity, web.administration.own_accounts
     page = web.render_for(
         visitor,
         "account/account.html",
         me=web.membership.me(who),
+        cache=web.compile_caches.show(who),
         account=None if accounts is None else accounts.find(who.name),
         least=MIN_LENGTH,
         error=error,

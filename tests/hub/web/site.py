@@ -63,12 +63,13 @@ def made_site(
     settings: Settings = Settings(),  # noqa: B008 - frozen
     table: NotificationTable = NotificationTable(),  # noqa: B008 - frozen
     allowed_links: Sequence[str] = (),
+    compile_cache_bytes: int = COMPILE_CACHE_BYTES,
 ) -> Iterator[Site]:
     """A service with two devices, an administrator, a teacher and a student, in a folder."""
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
     context = build(new_store(), backend, FakeHub(), clock, folder)
-    caches = OwnerCompileCaches(folder / "compile-caches", COMPILE_CACHE_BYTES)
+    caches = OwnerCompileCaches(folder / "compile-caches", compile_cache_bytes)
     context = replace(context, compile_caches=caches)
     accounts = Accounts(folder / "accounts.db", cost=Cost(n=2))
     accounts.add("admin", "a long password", admin=True)
