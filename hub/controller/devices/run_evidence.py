@@ -1,7 +1,7 @@
 """What the times of runs say about their devices: their cells, their steps and their predictions.
 
-Slow cells and runs show beside earlier ones, and steps also beside those of the same run before: a
-device that becomes slower in the middle of a job is seen with the first job of its kind.
+Slow cells and runs show beside earlier ones, and steps also beside those of the same run before,
+once it is known from other devices whether the program becomes slower by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...insight.health.contention import contention
 from ...insight.health.run_pace import RunPace
-from ...insight.health.step_pace import StepComparison, StepHistory, step_times
+from ...insight.health.step_pace import StepComparison, StepHistory, SteppedRun, step_times
 from ...records.leases import LeaseRecord
 from ...records.requests import RequestRecord
 from ...runtime.context import Context
@@ -66,7 +66,7 @@ class RunEvidence:
         if not complete and steps is not None:
             pace = steps.elsewhere
         slow = pace is not None and self._pace.add(device, request.owner, *pace, waited)
-        if steps is not None:
+        if steps is not None and steps.before is not None:
             slowing = self._slowing.add(device, request.owner, *steps.before, waited)
             slow = slow or slowing
         if slow:
@@ -104,10 +104,18 @@ class RunEvidence:
         found = step_times(loop.marks)
         if found is None:
             return None
-        program = _loop_name(request, loop.cell, loop.of, self._model(device))
-        comparison = self._steps.compare(program, device, found)
+        job = request.job
+        code = job.source_hash or " ".join([job.notebook_name, *job.command])
+        run = SteppedRun(
+            program=_hash(code, loop.cell, loop.of),
+            conditions=_hash(sorted(job.parameters.items()), job.memory_bytes, self._model(device)),
+            device=device,
+            owner=request.owner,
+            times=found,
+        )
+        comparison = self._steps.compare(run)
         if not waited:
-            self._steps.add(program, device, found)
+            self._steps.add(run)
         return comparison
 
     def _model(self, device: str) -> str:
@@ -122,15 +130,6 @@ class RunEvidence:
         return f"{found}, beside {other}" if other else found
 
 
-def _loop_name(request: RequestRecord, cell: int, of: float, model: str) -> str:
-    """Return a hash of what makes a difference between two runs of the same loop.
-
-    Args:
-        model: of the device that was used.
-    """
-    job = request.job
-    assert job is not None
-    program = job.source_hash or " ".join([job.notebook_name, *job.command])
-    parameters = sorted(job.parameters.items())
-    found = repr((program, parameters, job.memory_bytes, model, cell, of))
-    return hashlib.sha256(found.encode(errors="replace")).hexdigest()
+def _hash(*values: object) -> str:
+    """Return a hash of what makes a difference between two runs."""
+    return hashlib.sha256(repr(values).encode(errors="replace")).hexdigest()

@@ -23,7 +23,7 @@ from carrel.hub.scheduling.model.snapshot import Mark, MarkKind
 from carrel.hub.schemas import RequestOut
 from carrel.hub.store import SqlStore
 
-from ..doubles import ADMIN, STUDENT1, STUDENT2
+from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from ..doubles import device as simulated
 from ..requests.samples import job
 from ..world import World, charged, world
@@ -239,8 +239,9 @@ def train(
     rate: float = 0.0,
     code: CauseCode = CauseCode.SUCCEEDED,
     busy: bool = False,
+    steps: int = 40,
 ) -> None:
-    """Run a job of 40 steps on a device, the second half of which took so many times as long.
+    """Run a job of some steps on a device, the second half of which took so many times as long.
 
     Without a ``rate``, no two jobs are alike.
     """
@@ -248,9 +249,9 @@ def train(
     made = JobService(world.context).submit(owner, job(devices=1, parameters=parameters))
     world.settle()
     world.claim(made)
-    for number in range(41):
-        world.clock.pass_(0.0 if number == 0 else step * (slower if number > 20 else 1.0))
-        data = {"number": 1, "done": float(number), "of": 40.0}
+    for number in range(steps + 1):
+        world.clock.pass_(0.0 if number == 0 else step * (slower if number > steps // 2 else 1.0))
+        data = {"number": 1, "done": float(number), "of": float(steps)}
         event = NewEvent(seq=number + 10, at=world.clock.now, kind="progress", data=data)
         AttemptReports(world.context).store_events(world.lease(made), [event])
     if busy:
@@ -261,11 +262,17 @@ def train(
     world.settle(3)
 
 
+def with_three_devices(world: World) -> DeviceCondition:
+    world.backend.devices = (simulated(0), simulated(1), simulated(2))
+    world.loop.inventory()
+    return DeviceCondition(world.context, UtilizationSampler(world.context))
+
+
 def test_steps_that_become_slower_in_the_middle_doubt_their_device(world: World) -> None:
-    condition = DeviceCondition(world.context, UtilizationSampler(world.context))
-    for _ in range(3):
-        for owner in (STUDENT1, STUDENT2):
-            train(world, condition, owner, "SIM-1")
+    condition = with_three_devices(world)
+    for owner in (STUDENT1, STUDENT2) * 2:
+        for sound in ("SIM-1", "SIM-2"):
+            train(world, condition, owner, sound)
     for owner in (STUDENT1, STUDENT2, STUDENT1):
         train(world, condition, owner, "SIM-0", slower=1.5)
     assert world.context.device_evidence.of("SIM-0") == (
@@ -277,6 +284,33 @@ def test_steps_that_become_slower_in_the_middle_doubt_their_device(world: World)
     assert condition.doubted_at("SIM-0") == world.clock.now
     assert condition.doubted_at("SIM-1") == 0.0
     assert not world.context.device_evidence.of("SIM-1")
+
+
+def test_a_program_that_becomes_slower_by_design_doubts_no_device(world: World) -> None:
+    condition = with_three_devices(world)
+    for owner in (STUDENT1, STUDENT2) * 2:
+        for sound in ("SIM-1", "SIM-2"):
+            train(world, condition, owner, sound)
+    for owner in (STUDENT1, STUDENT2) * 3:
+        train(world, condition, owner, "SIM-0", slower=1.5, steps=60)
+    assert condition.doubted_at("SIM-0") == 0.0, "no other device has run the program"
+    assert not world.context.device_evidence.of("SIM-0")
+    for owner in (STUDENT1, STUDENT2) * 3:
+        train(world, condition, owner, "SIM-1", slower=1.5, steps=60)
+    for owner in (STUDENT1, STUDENT2) * 3:
+        train(world, condition, owner, "SIM-0", slower=1.5, steps=60)
+    assert condition.doubted_at("SIM-0") == 0.0
+
+
+def test_forged_steps_of_one_user_doubt_no_device(world: World) -> None:
+    condition = with_three_devices(world)
+    for _ in range(4):
+        for device in ("SIM-1", "SIM-2"):
+            train(world, condition, STUDENT1, device, rate=0.1, step=2.0)
+    for owner in (STUDENT2, TEACHER) * 3:
+        train(world, condition, owner, "SIM-0", rate=0.1, step=6.0)
+    assert condition.doubted_at("SIM-0") == 0.0
+    assert not world.context.device_evidence.of("SIM-0")
 
 
 @pytest.mark.parametrize(("model", "doubted"), [("Simulated GPU", True), ("T4", False)])
@@ -298,9 +332,10 @@ def test_steps_are_compared_with_those_on_devices_of_the_same_model(
 def test_slow_steps_count_at_the_time_limit_and_not_on_a_busy_node_or_after_an_error(
     world: World,
 ) -> None:
-    condition = DeviceCondition(world.context, UtilizationSampler(world.context))
-    for number in range(6):
-        train(world, condition, (STUDENT1, STUDENT2)[number % 2], "SIM-1")
+    condition = with_three_devices(world)
+    for owner in (STUDENT1, STUDENT2) * 2:
+        for sound in ("SIM-1", "SIM-2"):
+            train(world, condition, owner, sound)
     for number in range(5):
         owner = (STUDENT1, STUDENT2)[number % 2]
         train(world, condition, owner, "SIM-0", slower=1.5, code=CauseCode.CELL_ERROR)
