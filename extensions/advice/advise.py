@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ...hub.errors import InvalidInput
 from ...hub.insight.probes.advice import ProbeAdvice, ProbeGoal, advise_on, memory_for, setting_text
-from ...hub.insight.probes.search import ProbePurpose, next_candidate
+from ...hub.insight.probes.search import ProbePurpose, fastest, next_candidate
 from ...hub.insight.probes.settings import (
     DIMENSIONS,
     ProbeMeasurement,
@@ -268,8 +268,13 @@ class _StepRunner:
     sized: list[int] = field(default_factory=list)
 
     def measure(
-        self, setting: ProbeSetting, purpose: ProbePurpose, seconds: float
+        self,
+        setting: ProbeSetting,
+        purpose: ProbePurpose,
+        seconds: float,
+        best_rate: float = 0.0,
     ) -> ProbeMeasurement:
+        """Return what a setting needs; its time only roughly where it is clearly not the best."""
         start = time.perf_counter()
         rate, problem, out_of_memory = 0.0, "", False
         size = setting.batch or 1
@@ -282,7 +287,10 @@ class _StepRunner:
         try:
             with time_limit(seconds), thread_count.threads(self._threads(setting)):
                 taken = seconds_of_step(
-                    once, warm_up=purpose is ProbePurpose.SPEED, most_steps=self.samples / size
+                    once,
+                    warm_up=purpose is ProbePurpose.SPEED,
+                    most_steps=self.samples / size,
+                    best_seconds=size / best_rate if best_rate else math.inf,
                 )
                 if _is_no_number(returned[0]):
                     self.not_numbers.append(setting)
@@ -375,7 +383,9 @@ def _measure(
         candidate = next_candidate(space, measured, left)
         if candidate is None:
             return measured
-        found = runner.measure(candidate.setting, candidate.purpose, left)
+        best = fastest(measured)
+        best_rate = best.rate if best else 0.0
+        found = runner.measure(candidate.setting, candidate.purpose, left, best_rate)
         measured.append(found)
 
         def seconds_left(end: float = started + allowed) -> float:

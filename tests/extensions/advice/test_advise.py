@@ -45,6 +45,20 @@ def test_a_larger_batch_is_found_faster() -> None:
     assert "<td" in found._repr_html_()
 
 
+def test_a_setting_that_is_clearly_slower_takes_few_steps() -> None:
+    calls: dict[str, int] = {}
+
+    def step(data: bytes, precision: str) -> None:
+        calls[precision] = calls.get(precision, 0) + 1
+        time.sleep(0.005 if precision == "float32" else 0.02)
+
+    found = carrel.advise(
+        step, batch, batch=4, largest=4, threads=[1], budget=20, precision=["float32", "float64"]
+    )
+    assert found.found.fastest.setting.precision == "float32"
+    assert calls["float64"] == 4  # one to warm up, three for a median
+
+
 def test_as_many_features_as_samples_do_not_count_as_samples() -> None:
     """A graph for each sample: its nodes are rows of one array."""
     found = carrel.advise(
