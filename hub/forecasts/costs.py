@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..interfaces.run_times import RunTimeForecast
-from ..messages.units import device_hours
+from ..messages.units import device_hours, device_hours_likely
 from ..scheduling.model.text import hours
 from ..schemas.calendar import BudgetLeftOut, BudgetOut, CostOut
 
@@ -55,10 +55,8 @@ def _effect(budget: BudgetOut, likely: float, most: float) -> BudgetLeftOut:
 
 def _sentence(cost: CostOut) -> str:
     if cost.known:
-        text = (
-            f"Likely {device_hours(cost.device_seconds)} ({hours(cost.low)} to {hours(cost.high)}),"
-            f" at most {hours(cost.most)}."
-        )
+        likely = device_hours_likely(cost.device_seconds, cost.low, cost.high)
+        text = f"Likely {likely}, at most {hours(cost.most)}."
     else:
         text = f"At most {device_hours(cost.most)}; what is likely is not known."
     return " ".join([text, *(_left(cost, each) for each in cost.budgets)])

@@ -51,6 +51,12 @@ def device_hours(device_seconds: float) -> str:
     return f"{hours(device_seconds)} device-hours"
 
 
+def device_hours_likely(likely: float, low: float, high: float) -> str:
+    """``0.5 device-hours (0.3 to 1.2)``, from device-seconds; without a range that is not seen."""
+    ends = hours(low), hours(high)
+    return device_hours(likely) + (f" ({ends[0]} to {ends[1]})" if ends[0] != ends[1] else "")
+
+
 def device_name(device: Device) -> str:
     """``NVIDIA H200 #0 of node1``, with a note for simulated devices."""
     simulated = " (simulated)" if device.simulated else ""

@@ -17,7 +17,6 @@ from ...client.pipeline_preview import PipelinePreview, preview_pipeline
 from ...errors import NotSignedIn, Unavailable
 from ...messages import units
 from ...records.dependencies import PIPELINE
-from ...scheduling.model.text import hours
 from ...schemas import RequestOut
 from ..common import display, exit_status
 from ..common.client_command import WaitingCommand, json_option, site_option
@@ -147,10 +146,8 @@ def _expectation(found: PipelinePreview) -> Iterator[str]:
     if not found.most:
         yield "Likely charge: nothing, since no job holds a device."
         return
-    yield (
-        f"Likely charge: {units.device_hours(charge.typical)} ({hours(charge.low)} to "
-        f"{hours(charge.high)}), at most {units.device_hours(found.most)}."
-    )
+    likely = units.device_hours_likely(charge.typical, charge.low, charge.high)
+    yield f"Likely charge: {likely}, at most {units.device_hours(found.most)}."
 
 
 def _submitted(made: Mapping[str, RequestOut], *, as_json: bool) -> None:

@@ -26,9 +26,7 @@ from .submit_options import notebook_fields
 @click.option(
     "--devices",
     type=DeviceCount(min=0),
-    default=1,
-    show_default=True,
-    help="Whole devices (GPUs), 0 for CPU.",
+    help="Whole devices (GPUs), 0 for CPU. Default: 0, or 1 with --model.",
 )
 @model_option
 @click.option(
@@ -46,7 +44,7 @@ def predict_command(
     *,
     path: Path,
     parameters: tuple[tuple[str, str], ...],
-    devices: int,
+    devices: int | None,
     model: str | None,
     limit: str,
     group: str,
@@ -62,9 +60,11 @@ def predict_command(
     \b
     Examples:
       carrel predict train.ipynb -p lr 0.1 --model a100
-      carrel predict train.ipynb --devices 0 --time 20m --json
+      carrel predict train.ipynb --devices 2 --time 20m --json
     """
     what = notebook_fields(path, parameters, (), results=(), output="", kernel="")
+    if devices is None:
+        devices = 0 if model is None else 1
     fields = what | {"devices": devices, "seconds": parsers.seconds(limit)} | model_field(model)
     with Client.from_environment(site) as client:
         chosen = group or job_builder.only_group(client, "--group")
@@ -79,8 +79,8 @@ def predict_command(
         click.echo(f"Run time: {run_time.sentence}")
         if run_time.suggested_seconds is not None:
             click.echo(f"Suggested time limit: {units.duration(run_time.suggested_seconds)}.")
-    if found.cost is not None:
-        click.echo(f"Cost: {found.cost.sentence}")
+    cost = "nothing: it holds no device." if found.cost is None else found.cost.sentence
+    click.echo(f"Cost: {cost}")
     click.echo(f"Start: {found.sentence}")
 
 

@@ -77,7 +77,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
                     "least_left": 34_200.0,
                 }
             ],
-            "sentence": "Likely 0.1 device-hours (0.1 to 0.1), at most 0.5. The budget of cs101 "
+            "sentence": "Likely 0.1 device-hours, at most 0.5. The budget of cs101 "
             "for this week has 10.0 left beside running requests: after this job likely 9.9, at "
             "least 9.5.",
         },

@@ -39,6 +39,7 @@ _DESCRIPTORS: Final = 256
 """Open files of the runner, without those for each trial that runs."""
 _DESCRIPTORS_OF_TRIAL: Final = 24
 """Sockets of the client of its kernel, and their events: about 20."""
+_LISTS: Final = ". Each parameter that differs is a list, with one value a trial"
 
 
 class SweepAttempt(NotebookAttempt):
@@ -101,7 +102,8 @@ class SweepAttempt(NotebookAttempt):
         number, first = min(executor.failed, key=lambda found: found[0])
         if executor.order.together:
             failed = trained_as_one(len(executor.failed))
-            return replace(first, message=f"{failed} failed: {first.message}")
+            lists = _LISTS if first.code is CauseCode.CELL_ERROR else ""
+            return replace(first, message=f"{failed} failed: {first.message}{lists}")
         return AttemptOutcome(
             code=first.code,
             message=f"{len(executor.failed)} of {trials} failed. Trial {number}: {first.message}",

@@ -117,6 +117,8 @@ def test_durations_have_two_units_at_most(seconds: float, text: str) -> None:
 def test_amounts() -> None:
     assert [units.devices(n) for n in (0, 1, 3)] == ["no device", "1 device", "3 devices"]
     assert units.device_hours(5400.4) == "1.5 device-hours"
+    assert units.device_hours_likely(3600, 1800, 7200) == "1.0 device-hours (0.5 to 2.0)"
+    assert units.device_hours_likely(2, 1, 9) == "less than 0.01 device-hours"
     assert [units.memory(n) for n in (0, 512 * 2**20, 80 * 2**30)] == ["", "512 MiB", "80 GiB"]
     assert [request_messages.session_name(name) for name in ("", "lab")] == [
         "default session",

@@ -94,7 +94,8 @@ def test_an_error_fails_all_trials_and_is_told_once(desk: Desk) -> None:
     assert states(order) == dict.fromkeys((1, 2, 3, 4), "failed")
     assert desk.service.ended["code"] == "cell_error"
     assert desk.service.ended["message"] == (
-        "4 trials trained as one failed: error in cell 2: ZeroDivisionError: division by zero"
+        "4 trials trained as one failed: error in cell 2: ZeroDivisionError: division by zero. "
+        "Each parameter that differs is a list, with one value a trial"
     )
     assert [read_trials(order.folder)[n].reported["loss"] for n in (1, 2, 3, 4)] == [1, 2, 3, 4]
     assert statuses(trial(order, 4))[-1] == "failed"
