@@ -36,7 +36,10 @@ from .purity.tensor_snapshot import TensorSnapshot
 CHECKED_CALLS: Final = 3
 """Calls after the choice that are all compared with plain execution."""
 MEAN_GAP: Final = 200
-"""Calls between two later comparisons, on average."""
+"""Calls between two later comparisons, on average; more where a call is short."""
+LARGEST_MEAN_GAP: Final = 2_000
+_COMPARED_SHARE: Final = 0.02
+"""Later comparisons take about this part of the time of the calls between them."""
 MOST_KINDS: Final = 8
 """Kinds of arguments for which a choice is made."""
 MOST_RECOMPILATIONS: Final = 5
@@ -286,12 +289,8 @@ class AcceleratedFunction:
         chosen, compilation = kind.function, kind.compilation
         assert chosen is not None
         assert compilation is not None
-        gap = (
-            1
-            if kind.calls < CHECKED_CALLS
-            else self._gaps.randint(MEAN_GAP // 2, 3 * MEAN_GAP // 2)
-        )
-        kind.next_check = kind.calls + gap
+        started = time.perf_counter()
+        kind.next_check = kind.calls + self._gap(kind, MEAN_GAP)
         purity = self._analyse(args, kwargs)
         if purity.effects:
             # A global name has another value now.
@@ -321,7 +320,15 @@ class AcceleratedFunction:
                 kind.function = None
                 self._note("Executed plainly: the compiled function is no longer faster.")
         self._count_graphs(kind)
+        worth = (time.perf_counter() - started) / max(_COMPARED_SHARE * seconds, 1e-9)
+        mean = round(min(max(MEAN_GAP, worth), LARGEST_MEAN_GAP))
+        kind.next_check = kind.calls + self._gap(kind, mean)
         return plain
+
+    def _gap(self, kind: _ArgumentKind, mean: int) -> int:
+        if kind.calls < CHECKED_CALLS:
+            return 1
+        return self._gaps.randint(mean // 2, 3 * mean // 2)
 
     def _count_graphs(self, kind: _ArgumentKind) -> None:
         compilation = kind.compilation
