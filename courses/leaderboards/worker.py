@@ -76,6 +76,7 @@ _SOURCES: Final = (
     "extensions/runtime/report.py",
     "hub/__init__.py",
     "hub/attempts/__init__.py",
+    "hub/attempts/compile_cache_fallback.py",
     "hub/attempts/compile_cache_side.py",
     "hub/errors.py",
 )

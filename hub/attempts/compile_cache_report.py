@@ -13,7 +13,7 @@ from ..records.json_value import parse_json
 from .compile_cache_side import REPORT
 
 _MOST_BYTES: Final = 1 << 16
-_MOST: Final = 2
+_MOST: Final = 4
 _LONGEST: Final = 300
 
 

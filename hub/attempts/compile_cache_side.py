@@ -55,13 +55,15 @@ class CompileCache:
     Attributes:
         folder: of the attempt.
         limit: the most bytes of what is saved.
+        fallback: ``CompileFallback``; None for none.
     """
 
     carrel_compile_cache = True
 
-    def __init__(self, folder: str, limit: int = LIMIT) -> None:
+    def __init__(self, folder: str, limit: int = LIMIT, fallback: Any = None) -> None:
         self.folder = folder
         self.limit = limit
+        self.fallback = fallback
         self._loaded: list[dict[str, Any]] = []
         self._known: set[str] = set()
         self._problems: list[str] = []
@@ -138,6 +140,19 @@ class CompileCache:
                 problem = self._load(name, whose)
                 if problem:
                     self._problems.append(problem)
+        if self._loaded and self.fallback is not None:
+            graphs = set().union(*(each["graphs"] for each in self._loaded))
+            self.fallback(self._compiled, self._known, graphs, self._drop).begin()
+
+    def _drop(self, error: Exception, name: str) -> None:
+        """Forget what was loaded, as the fallback has deleted it: an error named one file of it."""
+        at_fault = [each for each in self._loaded if name in each["names"]] or self._loaded
+        self._loaded = []
+        line = str(error).partition("\n")[0].replace(f"{self._compiled}{os.sep}", "")
+        self._problems.append(
+            f"What {at_fault[0]['whose']} compiled cannot be used here, so that this job compiled "
+            f"it again: {type(error).__name__}: {line[:_REASON]}."
+        )
 
     def _load(self, name: str, whose: str) -> str:
         """Load a cache; return why it is not used as a sentence, or nothing."""
@@ -158,6 +173,8 @@ class CompileCache:
         self._loaded.append(
             {
                 "graphs": _graphs(names),
+                "names": names,
+                "whose": origin,
                 "origin": {"request": header["request"], "course": name == COURSE},
             }
         )
@@ -305,7 +322,9 @@ def begin_in_program(folder: str) -> bool:
     if not os.path.isdir(os.path.join(folder, COMPILED)):
         return False
     if not any(getattr(finder, "carrel_compile_cache", False) for finder in sys.meta_path):
-        cache = CompileCache(folder)
+        from .compile_cache_fallback import CompileFallback  # noqa: PLC0415  # not in a kernel
+
+        cache = CompileCache(folder, fallback=CompileFallback)
         cache.begin()
         atexit.register(cache.finish)
     return True
@@ -314,7 +333,8 @@ def begin_in_program(folder: str) -> bool:
 def install(folder: str) -> None:
     with contextlib.suppress(AttributeError, KeyError):
         kernel = globals()["get_ipython"]().kernel
-        kernel.carrel_compile_cache = CompileCache(folder)
+        fallback = getattr(kernel, "carrel_compile_fallback", None)
+        kernel.carrel_compile_cache = CompileCache(folder, fallback=fallback)
         kernel.carrel_compile_cache.begin()
 
 
@@ -333,11 +353,11 @@ def _files(folder: str) -> dict[str, os.stat_result]:
 
 
 def _is_whole(path: str) -> bool:
-    """Whether a library ends where its header says; true for all other files.
+    """Whether a library or an object file ends where its header says; true for all other files.
 
-    The compiler takes a library that exists as finished.
+    The compiler takes one that exists as finished.
     """
-    if not path.endswith(".so"):
+    if not path.endswith((".so", ".o")):
         return True
     with open(path, "rb") as file:
         start = file.read(64)

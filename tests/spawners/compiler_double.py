@@ -14,19 +14,34 @@ def compile(source):
 """,
     "torch/_dynamo.py": "",
     "torch/_inductor/__init__.py": "",
-    "torch/_inductor/compile_fx.py": """
+    "torch/_inductor/codecache.py": """
 import os
 import pathlib
+class FxGraphCache:
+    @staticmethod
+    def file(source):
+        folder = pathlib.Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR", "shared-by-all"))
+        return folder / "fxgraph" / "aa" / source / "code"
+    @staticmethod
+    def load_with_key(source):
+        file = FxGraphCache.file(source)
+        if not file.exists():
+            return None
+        if file.read_text() != "code":
+            raise ImportError(f"{file}: undefined symbol")
+        return "warm"
+""",
+    "torch/_inductor/compile_fx.py": """
 import torch.compiler
+from torch._inductor.codecache import FxGraphCache
 def compile_fx(source):
-    folder = pathlib.Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR", "shared-by-all"))
-    file = folder / "fxgraph" / "aa" / source / "code"
-    warm = file.exists()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if not warm:
-        file.write_text("code")
     torch.compiler.compiled.append(source)
-    return "warm" if warm else "cold"
+    found = FxGraphCache.load_with_key(source)
+    if found is None:
+        file = FxGraphCache.file(source)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("code")
+    return found or "cold"
 """,
     "torch/compiler.py": """
 import types

@@ -25,7 +25,7 @@ from papermill.engines import NBClientEngine, NotebookExecutionManager, papermil
 from papermill.execute import remove_error_markers
 from papermill.log import logger
 
-from ....hub.attempts import compile_cache_side, snapshot_side
+from ....hub.attempts import compile_cache_fallback, compile_cache_side, snapshot_side
 from ....hub.attempts.kernel_code import installation
 from ....hub.attempts.notebook_format import code_cell_hashes, code_cell_numbers
 from ....hub.attempts.snapshots import WRITING
@@ -239,6 +239,7 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
         attempt.ready = True
         self._bound_kernel()
         if self._uses_compile_cache:
+            self.install(compile_cache_fallback)
             self.install(compile_cache_side, str(attempt.folder))
         try:
             start = self._resume()

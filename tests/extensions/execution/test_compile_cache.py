@@ -3,70 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from carrel.hub.attempts import compile_cache_side as side
-from carrel.hub.attempts.compile_cache_report import read_compile_cache_report
-from carrel.hub.attempts.compile_caches import allow, copy_cache, keep_cache
+from carrel.hub.attempts.compile_caches import keep_cache
 
 from ... import torch_packages
+from .compile_cache_programs import ACCELERATED, HOOKED, attempt, told
 
 torch, _ = torch_packages.load()
 pytestmark = pytest.mark.slow
-
-PLAIN = """
-import torch
-torch.manual_seed(0)
-net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Softplus()).eval()
-{compile}
-with torch.no_grad():
-    inputs = torch.ones(2, 8)
-    torch.testing.assert_close(compiled(inputs), net(inputs))
-counted = torch._dynamo.utils.counters["inductor"]
-print([counted[f"fxgraph_cache_{{what}}"] for what in ("miss", "hit")])
-"""
-ACCELERATED = PLAIN.format(
-    compile="from carrel.extensions.execution.compilation import CountedCompilation\n"
-    "compiled = CountedCompilation(net)"
-)
-HOOKED = "from carrel.hub.attempts import compile_cache_side\nimport sys\n" + PLAIN.format(
-    compile="compile_cache_side.begin_in_program(sys.argv[1])\ncompiled = torch.compile(net)"
-)
-
-
-def attempt(folder: Path, program: str, kept: Path | None = None) -> list[int]:
-    """Run a program as a job does; return how many graphs it compiled and loaded."""
-    folder.mkdir()
-    allow(folder, None)
-    if kept is not None:
-        copy_cache(kept, folder / side.OWN, mode=0o600, owner=None)
-    places = (str(torch_packages.PACKAGES.folder), *sys.path)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program, str(folder)],
-        env={
-            **{name: value for name, value in os.environ.items() if "INDUCTOR" not in name},
-            "PYTHONPATH": os.pathsep.join(places),
-            "CARREL_REPORTS": str(folder / "reports.jsonl"),
-            "HOME": str(folder.parent),
-        },
-        cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: list[int] = json.loads(done.stdout)
-    return found
-
-
-def told(folder: Path) -> tuple[str, ...]:
-    return tuple(read_compile_cache_report(folder).sentences)
 
 
 @pytest.mark.parametrize("program", [ACCELERATED, HOOKED])

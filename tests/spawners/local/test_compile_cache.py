@@ -153,6 +153,35 @@ def test_a_cache_that_does_not_fit_is_ignored_with_a_sentence(
     assert pool.run(STUDENT1, *CELLS).printed == ["warm", "warm"]
 
 
+def test_code_that_cannot_be_loaded_costs_the_job_time_and_not_its_result(pool: Pool) -> None:
+    compiled = "import os\nfolder = os.environ['TORCHINDUCTOR_CACHE_DIR']"
+    damage = "open(os.path.join(folder, 'fxgraph/aa/second/code'), 'w').write('foreign')"
+    damaged = pool.run(STUDENT1, *CELLS, f"{compiled}\n{damage}")
+    again = pool.run(STUDENT1, *CELLS)
+    assert again.printed == ["warm", "cold"]
+    assert (
+        f"What your job {damaged.id} compiled cannot be used here, so that this job compiled it "
+        "again: ImportError: fxgraph/aa/second/code: undefined symbol."
+    ) in again.log
+    assert "Ran 3 cells without an error." in again.log
+    # The damaged one is replaced.
+    assert pool.run(STUDENT1, *CELLS).printed == ["cold", "warm"]
+    assert pool.run(STUDENT1, *CELLS).printed == ["warm", "warm"]
+
+
+def test_an_error_that_is_not_of_loaded_code_is_that_of_the_cell(pool: Pool) -> None:
+    pool.run(STUDENT1, *CELLS)
+    own = (
+        "from torch._inductor import codecache\n"
+        "codecache.FxGraphCache.file = staticmethod(lambda source: 1 / 0)\n"
+        "torch.compile('new')"
+    )
+    failed = pool.run(STUDENT1, *CELLS, own)
+    assert failed.printed == ["warm", "warm"]
+    assert "ZeroDivisionError" in failed.log
+    assert "cannot be used" not in failed.log
+
+
 def test_caches_that_were_not_used_for_longest_are_dropped(pool: Pool) -> None:
     small = replace(pool, caches=replace(pool.caches, most_bytes=1200))
     small = replace(small, context=replace(pool.context, compile_caches=small.caches))
