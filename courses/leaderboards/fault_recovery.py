@@ -39,7 +39,8 @@ def failure_of(evaluation: WeightsEvaluation, faults: Sequence[LeaderboardEntry]
         return ""
     newest = faults[0]
     sentence = newest.sentence.removesuffix(COSTS_NOTHING).strip()
-    return evaluation.failure(newest.request) or sentence
+    failure = evaluation.failure(newest.request) or sentence
+    return failure if failure.endswith(".") else f"{failure}."
 
 
 def score_again(

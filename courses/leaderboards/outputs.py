@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from ...hub.schemas.coursework.leaderboards import (
     LeaderboardEntryOut,
@@ -45,6 +46,26 @@ def row_out(
         submissions=standing.submissions,
         sent_at=entry.sent_at,
     )
+
+
+def entries_out(
+    entries: Sequence[LeaderboardEntry],
+    wait: Callable[[str], str],
+    *,
+    names: bool = False,
+    private: bool = False,
+) -> list[LeaderboardEntryOut]:
+    """Submissions, newest first; ``wait`` says why those of a request have no verdict yet."""
+    told = cache(wait)
+    newer: set[tuple[str, str]] = set()
+    found = []
+    for each in entries:
+        out = entry_out(each, told, names=names, private=private)
+        file = each.person, each.sha256
+        repeated = each.outcome is EntryOutcome.FAULT and file in newer
+        found.append(out.model_copy(update={"repeated": repeated}))
+        newer.add(file)
+    return found
 
 
 def entry_out(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Final
 
 from ...hub.records.identity import Identity
@@ -28,7 +27,7 @@ from ..roster.class_list import ClassList
 from .daily_limit import submissions_left
 from .evaluation import WeightsEvaluation
 from .fault_recovery import failure_of, left_by_faults, score_again
-from .outputs import entry_out, row_out, rule_out
+from .outputs import entries_out, row_out, rule_out
 from .standings import Standing, standings
 from .table_cache import TableCache
 
@@ -117,12 +116,11 @@ class LeaderboardService:
         shifts = DeadlineShifts.read(self.access.store, assignment.course)
         counts = shifts.counts(assignment, found.membership.member, now)
         private = board is not None and self._private_is_shown(board, assignment, shifts)
-        wait = cache(self.evaluation.wait)
         return LeaderboardOut(
             rule=rule_out(assignment.course, assignment.name, board),
             private_shown=private,
             rows=[],
-            mine=[entry_out(each, wait, private=private) for each in own],
+            mine=entries_out(own, self.evaluation.wait, private=private),
             left=submissions_left(assignment, board, own, now) if board and counts else 0,
             past_due=not counts,
             next_at=day_of(assignment, now)[1],
@@ -144,12 +142,11 @@ class LeaderboardService:
         if board is not None:
             table = standings(board, entries)
             rows = [row_out(board, each, names=True, private=True) for each in table]
-        wait = cache(self.evaluation.wait)
         faults = left_by_faults(entries)
         return LeaderboardLogOut(
             rule=rule_out(course, name, board),
             rows=rows,
-            entries=[entry_out(each, wait, names=True, private=True) for each in entries],
+            entries=entries_out(entries, self.evaluation.wait, names=True, private=True),
             unscored=len(faults),
             failure=failure_of(self.evaluation, faults),
         )

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...hub.admission.request_factory import new_id
-from ...hub.errors import Conflict, Forbidden, InvalidInput
+from ...hub.errors import Conflict, Forbidden, InvalidInput, TooLarge
 from ...hub.records.identity import Identity
 from ...hub.schemas.courses import BundleIn
 from ...hub.schemas.coursework.leaderboards import LeaderboardEntryOut, WeightsIn
 from ..deadlines.shifts import DeadlineShifts
-from ..files.bundle import sha256
+from ..files.bundle import MAX_FILE_BYTES, sha256
 from ..files.transfer import bundle_of_body
 from ..model.interfaces import Blobs
 from ..model.leaderboards import EntryOutcome, Leaderboard, LeaderboardEntry, LeaderboardStore
@@ -133,6 +133,13 @@ def _stands(entry: LeaderboardEntry, board: Leaderboard) -> bool:
 
 def _content(body: WeightsIn) -> bytes:
     """Return the bytes of the file. Raises InvalidInput, TooLarge."""
+    size = len(body.file.content) // 4 * 3
+    if size > MAX_FILE_BYTES + 2:  # base64 rounds up
+        raise TooLarge(
+            f"The file has {size:,} bytes.",
+            accepted=f"Weights of up to {MAX_FILE_BYTES >> 20} MiB.",
+            field="files",
+        )
     bundle = bundle_of_body(BundleIn(files=[body.file]))
     assert bundle is not None
     return next(iter(bundle.files.values()))

@@ -17,8 +17,9 @@ _MISSED: Final = tuple(
 """The end of the sentence of a submission that waits, by the requests that scored nothing."""
 _FAULT: Final = "It was not evaluated, by a fault of the system."
 COSTS_NOTHING: Final = (
-    "It costs no submission: submit it again, or tell your teacher if it was due meanwhile."
+    "It costs no submission: your teacher can have it scored again, or you submit it again."
 )
+_ANOTHER: Final = "It costs no submission: you can submit another file, or this one again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +48,11 @@ def after_evaluation(entry: LeaderboardEntry, evaluated: Evaluated) -> Leaderboa
         if evaluated.again and not failed:
             return replace(entry, request="", sentence=f"{why} It is evaluated once more.")
         twice = " Its second evaluation has failed too." if found and failed else ""
+        if found is not None and found.stopped:
+            sentence = f"{why}{twice} {_ANOTHER}"
+            return replace(entry, outcome=EntryOutcome.STOPPED, sentence=sentence)
         sentence = f"{why}{twice} {COSTS_NOTHING}"
-        stopped = found is not None and found.stopped
-        outcome = EntryOutcome.STOPPED if stopped else EntryOutcome.FAULT
-        return replace(entry, outcome=outcome, sentence=sentence)
+        return replace(entry, outcome=EntryOutcome.FAULT, sentence=sentence)
     if found.problem or found.public is None:
         return replace(entry, outcome=EntryOutcome.REFUSED, sentence=found.problem)
     return replace(

@@ -71,6 +71,8 @@ def stored_tensors(content: bytes) -> list[StoredTensor]:
             "The file is a pickle, as torch.save writes it. A pickle can execute code, so it is "
             "never loaded."
         )
+    if length > _LARGEST:
+        raise _refused("The file is not a safetensors file: it does not begin with a header.")
     if length > MOST_HEADER_BYTES:
         raise _refused(
             f"The file is not a safetensors file: its header would have {length} bytes, and "

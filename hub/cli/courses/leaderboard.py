@@ -32,6 +32,7 @@ from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
 from .selection import GRADERS, assignment_argument, course_option, in_question, working
 
+_REPEATED: Final = "The same file was submitted again since."
 _EVERY: Final = 1.0
 _LONGEST_PAUSE: Final = 10.0
 """Seconds between two reads with ``--watch``, which become longer: a class may wait at once."""
@@ -196,7 +197,7 @@ def _show(
                     display.local_time(each.sent_at, now),
                     *([each.person] if each.person else []),
                     each.outcome or "not evaluated",
-                    " ".join(each.sentence.split()),
+                    " ".join([*each.sentence.split(), *([_REPEATED] if each.repeated else [])]),
                 ]
                 for each in entries
             ],

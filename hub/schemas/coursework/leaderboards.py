@@ -68,8 +68,9 @@ class LeaderboardEntryOut(Out):
 
     ``outcome`` is empty until it is evaluated, then ``scored``, ``refused``, ``stopped`` (it took
     too much time or memory) or ``fault`` (of the system or of the teacher's files); all but the
-    first cost none of the day's submissions. ``person`` is empty, and ``private`` null, where the
-    reader may not see them.
+    first cost none of the day's submissions. ``repeated``: of a ``fault``, that the same file was
+    submitted or scored again since. ``person`` is empty, and ``private`` null, where the reader may
+    not see them.
     """
 
     id: str
@@ -78,6 +79,7 @@ class LeaderboardEntryOut(Out):
     sha256: str
     outcome: str
     sentence: str
+    repeated: bool = False
     public: float | None = None
     private: float | None = None
 

@@ -43,6 +43,16 @@ class Uploaded:
                 ) from None
         return ""
 
+    def single(self, field: str, accepted: str) -> FileIn:
+        """Return the only file of a field, also an archive, as it is. Raises InvalidInput."""
+        found = self.files.get(field, ())
+        if len(found) != 1:
+            raise InvalidInput(
+                f"{len(found) or 'No'} files were selected.", accepted=accepted, field=field
+            )
+        ((name, content),) = found
+        return FileIn(name=name, content=base64.b64encode(content).decode())
+
     def folder(self, field: str) -> list[FileIn]:
         """Return the files of a field, or the content of a single .zip.
 

@@ -261,7 +261,8 @@ def test_files_of_a_teacher_that_fail_cost_no_strike_and_are_scored_again(
         end(site, *faults, failure=failure)
     assert [shown(site, who).left for who in (STUDENT1, STUDENT2)] == [2, 2]
     log = boards.log(TEACHER, "cs101", "ps1")
-    assert (log.unscored, log.failure) == (2, failure)
+    assert (log.unscored, log.failure) == (2, f"{failure}.")
+    assert [each.repeated for each in shown(site).mine] == [False] + [True] * MOST_REFUSED_PER_DAY
     opened(site, files=files({"leaderboard.py": TEACHERS + b"\n# corrected"}))
     with pytest.raises(Forbidden):
         boards.score_again(STUDENT1, "cs101", "ps1")
@@ -271,7 +272,8 @@ def test_files_of_a_teacher_that_fail_cost_no_strike_and_are_scored_again(
     times = {name: each.sent_at for name, each in again.items()}
     first, second = (each.sent_at for each in sent)
     assert times == pytest.approx({"student1": first, "student2": second}, abs=1e-5, rel=0)
-    assert [each.outcome for each in shown(site).mine[:2]] == ["", "fault"]
+    mine = [(each.outcome, each.repeated) for each in shown(site).mine[:2]]
+    assert mine == [("", False), ("fault", True)]
     waiting = site.services.access.store.leaderboards.waiting_in("cs101", "ps1")
     (request,) = {each.request for each in waiting}
     ordered = {each.entry for each in order(site, request).entries}

@@ -40,7 +40,7 @@ def test_a_header_may_begin_as_a_pickle_does() -> None:
         (a_pickle(), "is a pickle"),
         (b"PK\x03\x04" + bytes(100), "is a pickle"),
         (b"", "empty or truncated"),
-        (b"#!/bin/sh\necho hello", "its header would have"),
+        (b"#!/bin/sh\necho hello", "it does not begin with a header"),
         (struct.pack("<Q", 10 << 30) + b"{", "its header would have 10737418240 bytes"),
         (struct.pack("<Q", 100) + b"{", "it ends in its header"),
         (GOOD[:-1], "is truncated"),

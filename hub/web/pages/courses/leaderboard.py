@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from .....courses.leaderboards.service import LeaderboardPage
-from ....errors import CarrelError, InvalidInput
+from ....errors import CarrelError
 from ....schemas.coursework.leaderboards import LeaderboardLogOut, LeaderboardOut, WeightsIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
@@ -54,12 +54,7 @@ def submit(
 ) -> Response:
     """Submit weights, and show the verdict or the error on the page."""
     try:
-        files = sent.folder("files")
-        if len(files) != 1:
-            raise InvalidInput(
-                f"{len(files) or 'No'} files were selected.", accepted="One safetensors file."
-            )
-        body = WeightsIn(file=files[0])
+        body = WeightsIn(file=sent.single("files", "One safetensors file."))
         web.courses.leaderboard_submissions.submit(visitor.identity, course, assignment, body)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, error=error)

@@ -85,6 +85,12 @@ def test_each_submission_has_a_verdict_and_students_see_pseudonyms(course: Site)
     opened(course)
     nothing = shown(send(course, f"{PAGE}/submit", STUDENT1), 400)
     assert "No files were selected." in nothing
+    two = shown(send(course, f"{PAGE}/submit", STUDENT1, files=weights(b"1") * 2), 400)
+    assert "2 files were selected. One safetensors file." in two
+    large = shown(send(course, f"{PAGE}/submit", STUDENT1, files=weights(bytes(33 << 20))), 413)
+    assert "The file has 34,603,008 bytes. Weights of up to 32 MiB." in large
+    archive = [("weights.zip", b"PK\x03\x04" + bytes(50), _TYPE)]
+    assert send(course, f"{PAGE}/submit", STUDENT1, files=archive).status_code == 303
     text = base64.b64encode(linear(1, 2, 3, 4)).decode()
     other = WeightsIn(file=FileIn(name="weights.safetensors", content=text))
     course.world.web.courses.leaderboard_submissions.submit(STUDENT2, "cs101", "ps1", other)
@@ -94,6 +100,13 @@ def test_each_submission_has_a_verdict_and_students_see_pseudonyms(course: Site)
     live = course.page(STUDENT1).get(f"{PAGE}/live").text
     assert "The file is a pickle" in live
     assert "Left today: 1 of 2." in live
+    second = send(course, f"{PAGE}/submit", STUDENT1, files=weights(linear(5, 6, 7, 8)))
+    assert second.headers.get("location") == f"{PAGE}#mine-title", second.text
+    used = shown(send(course, f"{PAGE}/submit", STUDENT1, files=weights(linear(9, 6, 7, 8))), 409)
+    assert "You have used your 2 submissions of today" in used
+    # The button stays usable: a submission that is refused later makes place for another.
+    (button,) = re.findall('<button[^>]* id="submit-weights"[^>]*>', used)
+    assert "disabled" not in button
     log = course.api(TEACHER).get(f"{PS1}/leaderboard/log").json()
     waiting = [each["id"] for each in log["entries"] if not each["outcome"]]
     (request,) = (each.id for each in course.context.store.requests(RequestFilter()))
