@@ -26,7 +26,7 @@ from .fitted_steps import FittedPipeline, FittedSteps, named
 from .onnx_steps import NotConvertible, OnnxSteps, probes
 from .result_difference import prediction_difference, probability_difference
 from .shared_execution import Results, plainly, with_shared_steps
-from .stacked_classifiers import StackedClassifiers, stack_classifiers
+from .stacked_classifiers import StackedClassifiers, stack_classifiers, with_own_coefficients
 
 SAMPLE_ROWS: Final = 16
 """Rows of the first call on which ways of execution are compared and timed."""
@@ -74,6 +74,7 @@ class Shelf:
         self._alone: dict[tuple[str, str], str] = {}
         self._shared: dict[str, Callable[[Any], Results]] = {}
         self._failed_samples: Counter[str] = Counter()
+        self._own: dict[str, FittedPipeline] = {}
         self._single: dict[tuple[str, str], Callable[[Any], Any]] = {}
         self._choices: dict[str, ExecutionChoice] = {}
         self._plain_singles: dict[str, str] = {}
@@ -234,10 +235,10 @@ class Shelf:
             converted = self._onnx.function(pipeline, method)
         except NotConvertible as error:
             self._plain_singles[pipeline.name] = f"executed plainly, since {error}"
-            return plain
+            return self._plain_single(pipeline, method)
         except Exception as error:  # converters raise errors of many kinds
             self._plain_singles[pipeline.name] = f"executed plainly, conversion {failure(error)}"
-            return plain
+            return self._plain_single(pipeline, method)
         texts = [[text] for text in probes(pipeline)]
         chosen, choice = choose(
             [
@@ -253,7 +254,15 @@ class Shelf:
             seconds=min(self._seconds, _SINGLE_SECONDS),
         )
         self._choices[f"{method} of one row by {pipeline.name}"] = choice
-        return chosen
+        return self._plain_single(pipeline, method) if chosen is plain else chosen
+
+    def _plain_single(self, pipeline: FittedPipeline, method: str) -> Callable[[Any], Any]:
+        stack = self._stacks.get(pipeline.keys[:-1])
+        if stack is None or pipeline.keys[-1] not in stack.heads:
+            return partial(pipeline.execute, method=method)
+        if pipeline.name not in self._own:
+            self._own[pipeline.name] = with_own_coefficients(pipeline)
+        return partial(self._own[pipeline.name].execute, method=method)
 
 
 class ShelvedPipeline:

@@ -34,7 +34,10 @@ from sklearn.tree import DecisionTreeClassifier
 from carrel.extensions.execution import Shelf, explain
 from carrel.extensions.execution.shelf.fitted_steps import FittedSteps
 from carrel.extensions.execution.shelf.shared_execution import with_shared_steps
-from carrel.extensions.execution.shelf.stacked_classifiers import stack_classifiers
+from carrel.extensions.execution.shelf.stacked_classifiers import (
+    stack_classifiers,
+    with_own_coefficients,
+)
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound
 
 from .... import torch_packages
@@ -238,6 +241,22 @@ def test_different_classifiers_of_the_same_texts_are_stacked() -> None:
     }
     (stack,) = stack_classifiers(shelved, steps).values()
     assert set(stack.heads) == {shelved[name].keys[-1] for name in "01234"}
+
+
+def test_a_pipeline_that_is_executed_plainly_gets_coefficients_in_one_piece_of_memory() -> None:
+    pipelines = [text_pipeline(LogisticRegression(C=c), ngram_range=(1, 2)) for c in (1, 10)]
+    steps = FittedSteps()
+    shelved = {str(at): steps.add(str(at), each) for at, each in enumerate(pipelines)}
+    stack_classifiers(shelved, steps)
+    shelf = Shelf(pipelines, seconds=0)
+    for at, each in enumerate(pipelines):
+        assert not shelved[str(at)].steps[-1].coef_.flags.c_contiguous
+        own = with_own_coefficients(shelved[str(at)])
+        assert own.whole.steps[-1][1].coef_.flags.c_contiguous
+        for row in TEXTS:
+            expected = each.predict_proba([row])
+            np.testing.assert_array_equal(own.whole.predict_proba([row]), expected)
+            np.testing.assert_array_equal(shelf[str(at)].predict_proba([row]), expected)
 
 
 def test_stacked_classifiers_leave_the_users_pipelines_as_they_are() -> None:
