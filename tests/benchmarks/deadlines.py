@@ -241,7 +241,7 @@ def rows(found: FoundTimes, command: str) -> list[Row]:
 
     return [
         row("missed deadlines on two CPU workers", missed[OURS], AtMost(limit=0), "%"),
-        row("missed deadlines of one queue", missed[QUEUE], report.Beside(peer=missed[OURS]), "%"),
+        row("the same beside one queue", missed[OURS], report.Beside(peer=missed[QUEUE]), "%"),
         row(
             "slowest hundredth of the tightest model, beside a session each",
             slowest[OURS],
