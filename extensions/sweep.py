@@ -12,8 +12,9 @@ from ..hub.errors import InvalidInput
 from ..hub.schemas import parsers
 from ..hub.schemas.sweeps import SharingOut
 from ..hub.sweeps.notebook_cells import read_sweep_notebook
+from ..hub.sweeps.space import check_together, trained_together
 from ..hub.sweeps.space_syntax import space_from_json
-from ..hub.sweeps.stage_description import analysed_sweep, sharing_out
+from ..hub.sweeps.stage_description import analysed_sweep, one_run, sharing_out
 from .job import Job, submit
 
 
@@ -95,20 +96,30 @@ def explain_sweep(
     search: Mapping[str, JsonValue] | None = None,
     number: int | None = None,
     seed: int = 0,
+    together: bool = False,
 ) -> SharingOut:
     """Return which cells trials would share, and why not the others; run nothing.
 
     >>> print(carrel.explain_sweep("train.ipynb", {"lr": [0.1, 0.01]}))
 
-    The arguments are those of ``carrel.sweep``; no site is needed.
+    The arguments are those of ``carrel.sweep``; no site is needed. The last note says how many
+    trials are trained as one, and why the others are not.
 
     Raises:
-        carrel.hub.errors.InvalidInput: the space does not fit the notebook, or it is none.
+        carrel.hub.errors.InvalidInput: the space does not fit the notebook, or it is none; or one
+            run of the notebook cannot train its trials.
     """
     given = parsers.notebook(Path(notebook))
     found = read_sweep_notebook(given.name, given.content)
     space = space_from_json(_space(grid, trials, random, search, number=number, seed=seed))
-    return sharing_out(analysed_sweep(found, space.check(found).trials()))
+    space = space.check(found)
+    if together:
+        check_together(space)
+        shown = one_run(found, space)
+    else:
+        shown = sharing_out(analysed_sweep(found, space.trials()))
+    told = trained_together(space, together=together)
+    return shown.model_copy(update={"notes": [*shown.notes, told]})
 
 
 def _space(

@@ -32,7 +32,7 @@ from .dependencies import DependencyCheck
 from .job_results import unresolved, with_results
 from .presenter import RequestPresenter
 from .sweep_analysis.outline import SweepOutlines
-from .sweeps import sweep_fields, with_sweep
+from .sweeps import sweep_fields, together_text, with_sweep
 
 _REPEATED = (PriorityClass.OPPORTUNISTIC,)
 """Priority classes that a repeated job keeps; urgency is not repeated."""
@@ -144,6 +144,7 @@ class JobService:
             device_seconds_left=standing,
             run_time=self._run_time(request),
             cost=self._cost(who, request),
+            together=together_text(request),
         )
 
     def run_time(self, who: Identity, body: JobIn) -> RunTimeOut | None:

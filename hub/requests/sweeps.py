@@ -46,7 +46,14 @@ from ..schemas.sweeps import (
 )
 from ..sweeps.notebook_cells import read_sweep_notebook
 from ..sweeps.plots.trial_plots import logarithmic_parameters
-from ..sweeps.space import MOST_TOGETHER, Pruner, SearchSpace, Space, check_together
+from ..sweeps.space import (
+    MOST_TOGETHER,
+    Pruner,
+    SearchSpace,
+    Space,
+    check_together,
+    trained_together,
+)
 from ..sweeps.space_syntax import space_from_json
 from ..sweeps.stage_description import no_sharing, one_run
 from ..sweeps.trials import Scalar, Trial
@@ -122,6 +129,14 @@ def with_sweep(request: NewRequest, body: JobIn, notebook: bytes | None) -> NewR
 def sweep_fields(order: SweepOrder) -> dict[str, object]:
     """Return the body that submits a sweep again."""
     return {name: value for name, value in asdict(order).items() if name in SweepIn.model_fields}
+
+
+def together_text(request: NewRequest) -> str:
+    """Say how many trials of a sweep are trained as one; empty if the job is no sweep."""
+    order = None if request.job is None else request.job.sweep
+    if order is None:
+        return ""
+    return trained_together(space_from_json(order.space), together=order.together)
 
 
 def _check_parallel(devices: int, parallel: int) -> None:
@@ -238,7 +253,7 @@ class TrialService:
         name = record.job.notebook_name
         text = submitted(self.context.files, record).decode()
         if order.together:
-            return one_run(read_sweep_notebook(name, text), order.trials)
+            return one_run(read_sweep_notebook(name, text), space_from_json(order.space))
         if not order.share:
             return no_sharing(read_sweep_notebook(name, text), order.trials)
         make = partial(self.process.sharing, name, text, order.space)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
@@ -16,12 +16,16 @@ from typing import Final, TypeAlias
 
 from ..admission.parameters import FieldType
 from ..errors import InvalidInput
+from ..messages import units
 from .notebook_cells import SweepNotebook
 from .trials import Scalar, Trial, check_count, check_names, check_value, checked_scalar, value_key
 
 DEFAULT_SEED: Final = 0
 MOST_SEARCHED: Final = 1000
 """Max number of trials of one search: each choice takes longer the more trials there are."""
+
+_MOST_NAMED: Final = 8
+"""Trials that a sentence names."""
 
 
 class Sampler(StrEnum):
@@ -240,28 +244,51 @@ MOST_TOGETHER: Final = 256
 
 def check_together(space: Space) -> None:
     """Raise InvalidInput if one run of the notebook cannot train all trials of the space."""
+    if found := _together_obstacle(space):
+        why, accepted = found
+        raise InvalidInput(why, accepted=accepted, field="together")
+
+
+def trained_together(space: Space, *, together: bool) -> str:
+    """Say how many trials of a space one run of the notebook trains, and why not the others."""
+    count = len(space.trials())
+    begin = f"Trained as one: {count if together else 0} of {units.count(count, 'trial')}"
+    if together:
+        return f"{begin}, by one run of the notebook."
+    if found := _together_obstacle(space):
+        return f"{begin}. {found[0]}"
+    return f"{begin}. With --together all could be, if the notebook takes lists of values."
+
+
+def _together_obstacle(space: Space) -> tuple[str, str] | None:
+    """Return why one run cannot train all trials, and what it could; None if it can."""
     if isinstance(space, SearchSpace):
-        raise InvalidInput(
+        return (
             "A search cannot train its trials as one: it chooses values by the results of earlier "
             "trials.",
-            accepted="A grid, a list, or random values.",
-            field="together",
+            "A grid, a list, or random values.",
         )
     trials = space.trials()
     if len(trials) > MOST_TOGETHER:
-        raise InvalidInput(
-            f"{len(trials):,} trials cannot be trained as one.",
-            accepted=f"Up to {MOST_TOGETHER} trials.",
-            field="together",
-        )
-    names = dict.fromkeys(name for trial in trials for name in trial.values)
-    for trial in trials:
-        if missing := [name for name in names if name not in trial.values]:
-            raise InvalidInput(
-                f"Trial {trial.number} has no value for {missing[0]}, which other trials have.",
-                accepted="Trials that are trained as one have a value for each parameter.",
-                field="together",
+        return f"{len(trials):,} trials cannot be trained as one.", f"Up to {MOST_TOGETHER} trials."
+    for name in dict.fromkeys(name for trial in trials for name in trial.values):
+        if missing := [trial.number for trial in trials if name not in trial.values]:
+            have = "has" if len(missing) == 1 else "have"
+            return (
+                f"{_trials_text(missing)} {have} no value for {name}, which other trials have.",
+                "Trials that are trained as one have a value for each parameter.",
             )
+    return None
+
+
+def _trials_text(numbers: Sequence[int]) -> str:
+    """Return ``Trials 1, 2 and 7``; after eight only how many more there are."""
+    if len(numbers) == 1:
+        return f"Trial {numbers[0]}"
+    shown = [str(number) for number in numbers[:_MOST_NAMED]]
+    more = len(numbers) - len(shown)
+    *first, last = [*shown, f"{more} more"] if more else shown
+    return f"Trials {', '.join(first)} and {last}"
 
 
 Space: TypeAlias = "GridSpace | ListSpace | RandomSpace | SearchSpace"

@@ -10,6 +10,7 @@ from ..schemas.sweeps import CellSharingOut, SharingOut
 from .explanation import SweepExplanation, explain_sweep
 from .notebook_analysis import analyse_notebook
 from .notebook_cells import SweepNotebook
+from .space import Space
 from .stage_tree import Stage
 from .trials import Trial, optional_parameters, value_text
 
@@ -18,6 +19,11 @@ _MOST_BRANCHES = 8
 _OFF = "Sharing is off: each trial runs all cells, in a kernel of its own."
 
 _ONE_RUN = "All cells run once: each parameter of the sweep is a list with one value a trial."
+_FUSED = "fuse_train"
+_NO_FUSION = (
+    "No cell calls carrel.execution.fuse_train: the notebook has to train a model for each "
+    "value of the lists by itself."
+)
 
 
 def analysed_sweep(notebook: SweepNotebook, trials: Sequence[Trial]) -> SweepExplanation:
@@ -42,11 +48,23 @@ def no_sharing(notebook: SweepNotebook, trials: int) -> SharingOut:
     return SharingOut(summary=summary, tree=[], cells=[], notes=[_OFF])
 
 
-def one_run(notebook: SweepNotebook, trials: int) -> SharingOut:
+def one_run(notebook: SweepNotebook, space: Space) -> SharingOut:
     """Return the description of a sweep whose trials are trained by one run of the notebook."""
+    trials = space.trials()
     cells = units.count(len(notebook.cells), "cell")
-    summary = f"{notebook.name}: {units.trained_as_one(trials)}, {cells}."
-    return SharingOut(summary=summary, tree=[], cells=[], notes=[_ONE_RUN])
+    summary = f"{notebook.name}: {units.trained_as_one(len(trials))}, {cells}."
+    return SharingOut(summary=summary, tree=[], cells=[], notes=[_ONE_RUN, _fusion(notebook)])
+
+
+def _fusion(notebook: SweepNotebook) -> str:
+    """Say what makes one of the models of the trials; only a run knows their architectures."""
+    cell = next((each for each in notebook.cells if _FUSED in each.source), None)
+    if cell is None:
+        return _NO_FUSION
+    return (
+        f"Cell {cell.number} calls {_FUSED}: models of one architecture are trained as one, others "
+        "in groups of their own. carrel.execution.explain(training) names the differences."
+    )
 
 
 def _summary(name: str, trials: int, cells: int) -> str:

@@ -67,3 +67,15 @@ def test_what_trials_would_share_is_told_without_a_site(tmp_path: Path) -> None:
 def test_trials_are_trained_as_one(sent: dict[str, Any]) -> None:
     module.sweep("train.ipynb", {"lr": [0.1, 0.01]}, together=True)
     assert sent["sweep"]["together"] is True
+
+
+def test_how_many_trials_are_trained_as_one_is_told(tmp_path: Path) -> None:
+    write(notebook("print(lr)", parameters="lr = [0.0]"), tmp_path / "n.ipynb")
+    apart, together = (
+        explain_sweep(tmp_path / "n.ipynb", {"lr": [0.1, 0.01]}, together=together).notes[-1]
+        for together in (False, True)
+    )
+    assert apart.startswith("Trained as one: 0 of 2 trials. With --together all could be")
+    assert together == "Trained as one: 2 of 2 trials, by one run of the notebook."
+    with pytest.raises(InvalidInput, match="A search cannot train its trials as one"):
+        explain_sweep(tmp_path / "n.ipynb", search={"lr": [1, 2]}, number=3, together=True)

@@ -16,7 +16,7 @@ from ...schemas import MAX_NOTEBOOK_BYTES, SCRIPT, parsers
 from ...schemas.sweeps import MOST_PARALLEL
 from ...sweeps.explanation import SweepExplanation
 from ...sweeps.notebook_cells import SweepNotebook, read_sweep_notebook
-from ...sweeps.space import Pruner, Sampler, Space, check_together
+from ...sweeps.space import Pruner, Sampler, Space, check_together, trained_together
 from ...sweeps.space_syntax import space_from_options
 from ...sweeps.stage_description import analysed_sweep, one_run, sharing_out
 from ...sweeps.trials import MOST_TRIALS
@@ -189,7 +189,7 @@ def sweep_command(
     that it is not. With --explain, the notebook is read, not run, and no site is needed; if it has
     run before, its recorded times tell how much device time sharing saves. --dry-run asks the site:
     once the notebook has run alone, it knows how long the sweep will take, with stages that trials
-    share counted once.
+    share counted once. Both say how many trials are trained as one, and why the others are not.
 
     A trial that fails stops no other one. Each trial has an executed notebook of its own among the
     files of the job; `carrel trials JOB` lists them with what they have reported. After a crash or
@@ -226,7 +226,7 @@ def sweep_command(
     if common["together"]:
         check_together(space)
     if explain and common["together"]:
-        shown = one_run(notebook, len(space.trials()))
+        shown = one_run(notebook, space)
         if as_json:
             display.as_json({"notebook": notebook.name, "space": space.as_json(), **dict(shown)})
         else:
@@ -238,6 +238,7 @@ def sweep_command(
             display.as_json(_as_json(found, space))
         else:
             show_sharing(sharing_out(found))
+            click.echo(trained_together(space, together=False))
         return
     what = notebook_fields(path, parameters, raw, results=results, output=output, kernel=kernel)
     what["sweep"] = {
@@ -332,7 +333,9 @@ def _text(path: Path) -> str:
 
 
 def _as_json(found: SweepExplanation, space: Space) -> dict[str, object]:
-    return {"notebook": found.notebook, "space": space.as_json(), **found.as_json()}
+    together = trained_together(space, together=False)
+    about = {"notebook": found.notebook, "space": space.as_json(), "together": together}
+    return {**about, **found.as_json()}
 
 
 COMMANDS: dict[str, click.Command] = {"sweep": sweep_command, "trials": trials_command}

@@ -42,6 +42,8 @@ def show_expectation(found: DryRunOut, now: float) -> None:
         click.echo(f"End: in about {typical} ({low} to {high}{by_limit}).")
     charge = "nothing: it holds no device." if found.cost is None else found.cost.sentence
     click.echo(f"Charge: {charge}")
+    if found.together:
+        click.echo(found.together)
 
 
 def show_trials(found: TrialsOut) -> None:

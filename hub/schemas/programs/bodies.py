@@ -126,3 +126,5 @@ class DryRunOut(Out):
     """Null while the service loads its history, and for jobs of several members."""
     cost: CostOut | None = None
     """What is likely to be charged; null without devices."""
+    together: str = ""
+    """How many trials of a sweep are trained as one, and why the others are not."""

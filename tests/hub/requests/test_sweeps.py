@@ -31,6 +31,7 @@ from carrel.hub.requests.sweeps import TrialService, earlier_trials
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas import JobIn
 from carrel.hub.schemas.resume import ResumeIn
 from carrel.hub.schemas.sweeps import SweepIn
 from carrel.hub.transitions import lifecycle
@@ -59,11 +60,14 @@ def context(tmp_path: Path) -> Context:
     return build(new_store(), FakeBackend(), FakeHub(), Clock(), tmp_path)
 
 
-def submitted(context: Context, **sweep: Any) -> str:
+def sweep_body(**sweep: Any) -> JobIn:
     text = book("lr = 0.5\ndepth = 1", "print(lr, depth)")
     given = SweepIn(**{"space": GRID} | sweep)
-    body = job(notebook=named("train.ipynb", text), parameters={}, devices=0, sweep=given)
-    return JobService(context).submit(STUDENT1, body).id
+    return job(notebook=named("train.ipynb", text), parameters={}, devices=0, sweep=given)
+
+
+def submitted(context: Context, **sweep: Any) -> str:
+    return JobService(context).submit(STUDENT1, sweep_body(**sweep)).id
 
 
 def started(context: Context, request_id: str) -> Path:
@@ -364,6 +368,8 @@ def test_trials_that_are_trained_as_one_say_so(context: Context) -> None:
         "train.ipynb: 4 trials trained as one, 2 cells.",
         "",
         "All cells run once: each parameter of the sweep is a list with one value a trial.",
+        "No cell calls carrel.execution.fuse_train: the notebook has to train a model for each "
+        "value of the lists by itself.",
     ]
     folder = started(context, made)
     running = [TrialRecord(number=n, state=TrialState.RUNNING, at=5.0) for n in (1, 2, 3, 4)]
@@ -406,3 +412,21 @@ def test_trials_that_cannot_be_trained_as_one_are_refused(
         submitted(context, together=True, **sweep)
     assert refused.value.message == message
     assert refused.value.accepted
+
+
+@pytest.mark.parametrize(
+    ("together", "sentence"),
+    [
+        (True, "Trained as one: 4 of 4 trials, by one run of the notebook."),
+        (
+            False,
+            "Trained as one: 0 of 4 trials. With --together all could be, if the notebook takes "
+            "lists of values.",
+        ),
+    ],
+)
+def test_a_dry_run_tells_how_many_trials_are_trained_as_one(
+    context: Context, sentence: str, *, together: bool
+) -> None:
+    found = JobService(context).dry_run(STUDENT1, sweep_body(space=GRID, together=together))
+    assert found.together == sentence

@@ -27,7 +27,7 @@ workdir = "."
 """
 
 
-def expect(service: FakeService, run_time: dict[str, object] | None) -> None:
+def expect(service: FakeService, run_time: dict[str, object] | None, *, together: str = "") -> None:
     """Let the service expect this of each job, which would start now."""
     cost = {"device_seconds": 600.0, "low": 540.0, "high": 720.0, "most": 3600.0, "known": True}
     answer = {
@@ -39,6 +39,7 @@ def expect(service: FakeService, run_time: dict[str, object] | None) -> None:
         "starts_now": True,
         "run_time": None if run_time is None else {**run_time, "runs": 1, "sentence": "?"},
         "cost": None if run_time is None else {**cost, "sentence": "?"},
+        "together": together,
     }
     service.extra["POST", f"{PREFIX}/requests/dry-run"] = lambda handler: handler.say(200, answer)
 
@@ -132,7 +133,8 @@ def test_a_dry_run_of_a_sweep_shows_its_end_its_critical_path_and_its_charge(
 ) -> None:
     path = "cells 1 to 2 → cell 3 (4 times)"
     known = {"seconds": 600.0, "low": 540.0, "high": 720.0, "basis": "own_program"}
-    expect(service, known | {"critical_path": path})
+    told = "Trained as one: 2 of 2 trials, by one run of the notebook."
+    expect(service, known | {"critical_path": path}, together=told)
     Path("train.ipynb").write_text(notebook("lr + 1"))
     done = carrel("sweep", "train.ipynb", "--grid", "lr=0.1,0.2", "--devices", "1", "--dry-run")
     assert done.stdout.splitlines() == [
@@ -141,6 +143,7 @@ def test_a_dry_run_of_a_sweep_shows_its_end_its_critical_path_and_its_charge(
         f"Critical path: {path}",
         "End: in about 10 min (9 min to 12 min).",
         "Charge: ?",
+        told,
     ]
     assert service.called("POST", "requests") == []
     shown = carrel("sweep", "train.ipynb", "--grid", "lr=0.1,0.2", "--dry-run", "--json")

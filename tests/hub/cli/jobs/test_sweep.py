@@ -58,6 +58,7 @@ CELL  RUNS  WHY
    9     4  It comes after cell 8, where the trials branch.
 
 Cells run 16 times instead of 36.
+Trained as one: 0 of 4 trials. With --together all could be, if the notebook takes lists of values.
 """
     )
 
@@ -73,6 +74,7 @@ depth is a parameter that no cell uses.
 Cells run 5 times instead of 18.
 By the times that the notebook records, that is 12 min of device time instead of 1 h (80% less), \
 without the time that branches take.
+Trained as one: 0 of 6 trials. With --together all could be, if the notebook takes lists of values.
 """)
     shown = json.loads(explain("--grid", "lr=1,2,3", "--json").output)
     assert shown["device_seconds"] == {"alone": 1800, "shared": 720}
@@ -87,7 +89,7 @@ def test_what_may_prevent_a_fork_is_told(folder: Path) -> None:
         "Cell 4 imports polars, whose threads would end in a fork: each trial runs all cells. "
         "Import it below the first cell that uses a parameter.",
     ]
-    assert explain("--grid", "lr=1,2").output.splitlines()[-2:] == said
+    assert explain("--grid", "lr=1,2").output.splitlines()[-3:-1] == said
     assert json.loads(explain("--grid", "lr=1,2", "--json").output)["warnings"] == said
     assert "cuda" not in explain("--grid", "lr=1").output
 
@@ -189,6 +191,8 @@ def test_trials_that_are_trained_as_one_run_all_cells_once() -> None:
         "train.ipynb: 2 trials trained as one, 9 cells.",
         "",
         "All cells run once: each parameter of the sweep is a list with one value a trial.",
+        "No cell calls carrel.execution.fuse_train: the notebook has to train a model for each "
+        "value of the lists by itself.",
     ]
     found = json.loads(explain("--grid", "lr=0.1,0.01", "--together", "--json").output)
     assert (found["summary"], found["cells"]) == (
@@ -198,3 +202,23 @@ def test_trials_that_are_trained_as_one_run_all_cells_once() -> None:
     refused = explain("--search", "lr=0.1,0.01", "--trials", "2", "--together")
     assert refused.exit_code != 0
     assert "A search cannot train its trials as one" in refused.output
+
+
+def test_a_notebook_that_fuses_is_told_what_is_trained_as_one(folder: Path) -> None:
+    calls = "training = execution.fuse_train(models, loss, learning_rates=lr)"
+    (folder / "train.ipynb").write_text(notebook_text("models = [net() for _ in lr]", calls))
+    said = explain("--grid", "lr=0.1,0.01", "--together").output
+    assert "Cell 3 calls fuse_train: models of one architecture are trained as one" in said
+
+
+def test_why_trials_are_not_trained_as_one_is_told(folder: Path) -> None:
+    search = explain("--search", "lr=0.1,0.01", "--trials", "3").output
+    assert search.endswith(
+        "Trained as one: 0 of 3 trials. A search cannot train its trials as one: it chooses values "
+        "by the results of earlier trials.\n"
+    )
+    listed = [{"lr": 0.1}, {"lr": 0.2, "depth": 2}, {"lr": 0.3}, {"lr": 0.4, "depth": 3}]
+    found = json.loads(explain("--list", json.dumps(listed), "--json").output)
+    sentence = "Trials 1 and 3 have no value for depth, which other trials have."
+    assert found["together"] == f"Trained as one: 0 of 4 trials. {sentence}"
+    assert sentence in explain("--list", json.dumps(listed), "--together").output
