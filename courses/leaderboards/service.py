@@ -92,12 +92,19 @@ class LeaderboardService:
         board = self._store.rule(course, name)
         self.evaluation.settle(course, name)
         counts = self._store.counts(course, name)
+        shifts = DeadlineShifts.read(self.access.store, course)
         return _Reading(
-            who=who.name, membership=membership, assignment=assignment, board=board, counts=counts
+            who=who.name,
+            membership=membership,
+            assignment=assignment,
+            board=board,
+            counts=counts,
+            shifts=shifts,
+            private=board is not None and self._private_is_shown(board, assignment, shifts),
         )
 
     def _seen_by_reader(self, found: _Reading) -> _Seen:
-        parts: list[object] = [found.board, found.counts, found.membership.role]
+        parts: list[object] = [found.board, found.counts, found.membership.role, found.private]
         if found.membership.role is CourseRole.STUDENT:
             mine = self._without_rows(found)
             return _Seen(state=_digest(*parts, mine), mine=mine)
@@ -113,14 +120,12 @@ class LeaderboardService:
         """A leaderboard as its reader sees it, still without the table."""
         board, assignment, now = found.board, found.assignment, self.access.context.clock()
         own = self._store.entries(assignment.course, assignment.name, found.who)
-        shifts = DeadlineShifts.read(self.access.store, assignment.course)
-        counts = shifts.counts(assignment, found.membership.member, now)
-        private = board is not None and self._private_is_shown(board, assignment, shifts)
+        counts = found.shifts.counts(assignment, found.membership.member, now)
         return LeaderboardOut(
             rule=rule_out(assignment.course, assignment.name, board),
-            private_shown=private,
+            private_shown=found.private,
             rows=[],
-            mine=entries_out(own, self.evaluation.wait, private=private),
+            mine=entries_out(own, self.evaluation.wait, private=found.private),
             left=submissions_left(assignment, board, own, now) if board and counts else 0,
             past_due=not counts,
             next_at=day_of(assignment, now)[1],
@@ -128,10 +133,10 @@ class LeaderboardService:
         )
 
     def _with_rows(self, found: _Reading, shown: LeaderboardOut) -> LeaderboardOut:
-        board, private = found.board, shown.private_shown
+        board, private = found.board, found.private
         if board is None:
             return shown
-        table = self._table(board, found, by_private=private)
+        table = self._table(board, found)
         rows = [row_out(board, each, own=found.who, private=private) for each in table]
         return shown.model_copy(update={"rows": rows})
 
@@ -140,25 +145,24 @@ class LeaderboardService:
         entries = self._store.entries(course, name)
         rows: list[LeaderboardRowOut] = []
         if board is not None:
-            table = standings(board, entries)
+            table = standings(board, entries, by_private=found.private)
             rows = [row_out(board, each, names=True, private=True) for each in table]
         faults = left_by_faults(entries)
         return LeaderboardLogOut(
             rule=rule_out(course, name, board),
+            private_shown=found.private,
             rows=rows,
             entries=entries_out(entries, self.evaluation.wait, names=True, private=True),
             unscored=len(faults),
             failure=failure_of(self.evaluation, faults),
         )
 
-    def _table(
-        self, board: Leaderboard, found: _Reading, *, by_private: bool
-    ) -> Sequence[Standing]:
-        course, name = board.course, board.assignment
+    def _table(self, board: Leaderboard, found: _Reading) -> Sequence[Standing]:
+        course, name, private = board.course, board.assignment, found.private
         return self.tables.table(
-            (course, name, by_private),
+            (course, name, private),
             (board.seed, board.metric, board.counts, found.counts),
-            lambda: standings(board, self._store.entries(course, name), by_private=by_private),
+            lambda: standings(board, self._store.entries(course, name), by_private=private),
         )
 
     def _private_is_shown(
@@ -183,6 +187,7 @@ class _Reading:
     """A leaderboard as one reader has found it.
 
     ``counts`` were read before any submissions: a table may be newer than its version, not older.
+    ``private``: students see private scores, and the table is ordered by them.
     """
 
     who: str
@@ -190,6 +195,8 @@ class _Reading:
     assignment: Assignment
     board: Leaderboard | None
     counts: EntryCounts
+    shifts: DeadlineShifts
+    private: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,10 +122,12 @@ class LeaderboardLogOut(Out):
     """A leaderboard as its teachers and graders see it, with all submissions, newest first.
 
     ``unscored`` counts the files that a fault left without score; ``POST …/leaderboard/again``
-    scores them. ``failure`` says why the newest of them failed.
+    scores them. ``failure`` says why the newest of them failed. ``private_shown``: students see the
+    private scores, and the table is ordered by them.
     """
 
     rule: LeaderboardRuleOut
+    private_shown: bool = False
     rows: list[LeaderboardRowOut]
     entries: list[LeaderboardEntryOut]
     unscored: int = 0

@@ -414,17 +414,28 @@ def test_what_would_fail_again_is_not_evaluated_once_more(
 
 def test_private_scores_are_shown_after_the_last_due_date(site: CourseSite) -> None:
     opened(site, private_after_due=True)
-    entry = send(site)
-    end(site, scored(entry, 0.5, 0.25))
+    sent = [send(site), send(site, linear(1, 2, 3, 4), STUDENT2)]
+    end(site, scored(sent[0], 0.5, 0.25), scored(sent[1], 0.25, 0.5))
     later = ExtensionIn(person="student2", seconds=86400)
     site.services.deadlines.extend(TEACHER, "cs101", "ps1", later)
     site.clock.now = course_site.DUE_AT + 86400 + 1  # late submissions count for a day
     with pytest.raises(Conflict, match="was due"):
         send(site, linear(2, 2, 2, 2))
+    boards = site.services.leaderboards
     assert (shown(site).private_shown, shown(site).rows[0].private) == (False, None)
+    before = boards.page(TEACHER, "cs101", "ps1")
+    assert [row.person for row in before.shown.rows] == ["student1", "student2"]
     site.clock.now += 86400
     found = shown(site)
-    assert (found.private_shown, found.rows[0].private, found.mine[0].private) == (True, 0.25, 0.25)
+    assert (found.private_shown, found.mine[0].private) == (True, 0.25)
+    assert [(row.rank, row.private, row.own) for row in found.rows] == [
+        (1, 0.5, False),
+        (2, 0.25, True),
+    ]
+    # The table of the teacher has the order that students see.
+    after = boards.changed_page(TEACHER, "cs101", "ps1", before.state)
+    assert after is not None
+    assert [row.person for row in after.shown.rows] == ["student2", "student1"]
 
 
 def test_open_pages_read_the_table_once_for_each_verdict(
