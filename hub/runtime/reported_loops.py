@@ -1,8 +1,15 @@
-"""The loops whose progress an attempt reports, and which of them is that of the whole work."""
+"""The loops whose progress an attempt reports, and which of them is that of the whole work.
+
+A report names no loop: two are told apart by their numbers of steps and by their descriptions,
+without the numbers in these, such as a loss. Loops that are alike in both are taken for one that
+begins again, whose end tells nothing.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from ..records.events import EventRecord
@@ -13,6 +20,9 @@ _IN_TURN: Final = 2
 """A loop may follow one other, such as one that prepares data; after more, others may follow."""
 _PASSED: Final = 0.5
 """A loop that was left before this part of its steps is expected to go on: it is an outer one."""
+_VARIED: Final = 3
+"""So many descriptions, each of a single step that follows the last one, are of one loop."""
+_NUMBER: Final = re.compile(r"[-+]?\d[\d.,_]*(?:e[-+]?\d+)?|\b(?:nan|inf)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,12 +31,14 @@ class ReportedLoop:
 
     Attributes:
         of: the number of its steps, in any unit.
+        description: without numbers; None if it has another one with each step.
         first, newest: seconds since the epoch, and the steps that were done by then.
         gains: how often it was reported with more steps than before.
         restarted_at: when it was first seen to begin again; None if it was not.
     """
 
     of: float
+    description: str | None = ""
     first: tuple[float, float]
     newest: tuple[float, float]
     gains: int = 0
@@ -48,7 +60,8 @@ class ReportedLoops:
     Attributes:
         epoch: the attempt.
         cell: number of the cell; 0 of a command.
-        loops: the newest ones, each with another number of steps, that reported last at the end.
+        loops: the newest ones, that reported last at the end; two of them differ in their number of
+            steps or in their description.
         count: how many there were.
     """
 
@@ -86,10 +99,31 @@ def loops_after(before: ReportedLoops | None, event: EventRecord) -> ReportedLoo
     known = before
     if known is None or (known.epoch, known.cell) != (event.epoch, cell):
         known = ReportedLoops(epoch=event.epoch, cell=cell)
-    mark = event.at, done
-    same = next((each for each in known.loops if each.of == of), None)
-    others = tuple(each for each in known.loops if each.of != of)
+    mark, description = (event.at, done), _description(event)
+    same = next(
+        (e for e in known.loops if e.of == of and e.description in (None, description)), None
+    )
     if same is not None:
+        others = tuple(each for each in known.loops if each is not same)
         return replace(known, loops=(*others, same.after(*mark)))
-    new = ReportedLoop(of=of, first=mark, newest=mark)
-    return replace(known, loops=(*others, new)[-_MOST_LOOPS:], count=known.count + 1)
+    new = ReportedLoop(of=of, description=description, first=mark, newest=mark)
+    loops = (*known.loops, new)
+    return _as_one(replace(known, loops=loops[-_MOST_LOOPS:], count=known.count + 1), of)
+
+
+def _as_one(known: ReportedLoops, of: float) -> ReportedLoops:
+    """Join the loops with a number of steps if it is one, whose description is that of its step."""
+    alike = [each for each in known.loops if each.of == of]
+    done = [each.newest[1] for each in alike]
+    follow = all(before < after for before, after in pairwise(done))
+    single = not any(each.gains or each.restarted_at is not None for each in alike)
+    if len(alike) < _VARIED or not follow or not single:
+        return known
+    one = replace(alike[0], description=None, newest=alike[-1].newest, gains=len(alike) - 1)
+    others = tuple(each for each in known.loops if each.of != of)
+    return replace(known, loops=(*others, one), count=known.count - len(alike) + 1)
+
+
+def _description(event: EventRecord) -> str:
+    text = event.data.get("text")
+    return " ".join(_NUMBER.sub("#", text).split()) if isinstance(text, str) else ""
