@@ -26,6 +26,7 @@ from carrel.hub.simulation.workload.jobs import TraceJob
 from carrel.hub.simulation.workload.nodes import parse_nodes
 from carrel.hub.simulation.workload.quota_file import unlimited_group
 
+from ..schedulers import ForwardingScheduler
 from . import report
 from .plays import HELIOS_NODES, HISTORY, KNOWN
 from .traces import helios, week_of_philly, week_site
@@ -51,11 +52,10 @@ class Forecast:
     head: float
 
 
-@dataclass(slots=True)
-class Observed:
+@dataclass
+class Observed(ForwardingScheduler[Carrel]):
     """Carrel's scheduler, with a forecast of each wait."""
 
-    inner: Carrel
     found: dict[str, Forecast] = field(default_factory=dict)
     outcomes: list[tuple[Forecast, float]] = field(default_factory=list)
     _queued: dict[str, float] = field(default_factory=dict)
@@ -64,13 +64,10 @@ class Observed:
 
     def submit(self, run: Run, now: float) -> None:
         self._queued[run.job.id] = now
-        self.inner.submit(run, now)
-
-    def end(self, run: Run, now: float) -> None:
-        self.inner.end(run, now)
+        super().submit(run, now)
 
     def decide(self, now: float) -> Sequence[Run]:
-        started = self.inner.decide(now)
+        started = super().decide(now)
         for run in started:
             self._note_start(run.job.id, now)
         if self._queued.keys() - self.found.keys():
@@ -98,17 +95,6 @@ class Observed:
                     last_waits=fmean(self._last) if self._last else 0.0,
                     head=head,
                 )
-
-    def next_change(self) -> float:
-        return self.inner.next_change()
-
-    @property
-    def waiting(self) -> int:
-        return self.inner.waiting
-
-    @property
-    def free(self) -> float:
-        return self.inner.free
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from carrel.hub.simulation.workload.jobs import Trace
 from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
 from carrel.hub.simulation.workload.reader import Selection, read_trace
 
+from ....schedulers import ForwardingScheduler
 from ..kit import shared
 
 DAY = Selection(since=12_590_124, until=12_712_750)
@@ -25,23 +26,19 @@ WHOLE = 1.0 + 1e-9
 
 
 @dataclass
-class Watched:
+class Watched(ForwardingScheduler[Scheduler]):
     """A scheduler that records the maximum use of a device and the number of shared devices."""
 
-    inner: Scheduler
     runs: list[Run] = field(default_factory=list)
     most: float = 0.0
     together: int = 0
 
     def submit(self, run: Run, now: float) -> None:
         self.runs.append(run)
-        self.inner.submit(run, now)
-
-    def end(self, run: Run, now: float) -> None:
-        self.inner.end(run, now)
+        super().submit(run, now)
 
     def decide(self, now: float) -> Sequence[Run]:
-        started = self.inner.decide(now)
+        started = super().decide(now)
         held, holders = Counter[str](), Counter[str]()
         for each in self.runs:
             for device in each.placement.devices if each.placement else ():
@@ -50,17 +47,6 @@ class Watched:
         self.most = max(self.most, *held.values(), 0.0)
         self.together = max(self.together, *holders.values(), 0)
         return started
-
-    def next_change(self) -> float:
-        return self.inner.next_change()
-
-    @property
-    def waiting(self) -> int:
-        return self.inner.waiting
-
-    @property
-    def free(self) -> float:
-        return self.inner.free
 
 
 @dataclass
