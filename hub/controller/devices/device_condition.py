@@ -129,6 +129,7 @@ class DeviceCondition:
         for device in self._quarantined - quarantined:
             self._ends.forget(device)
             self._runs.forget(device)
+            self._monitor.release(device)
         self._quarantined = quarantined
 
     def _handle(self, finding: DeviceFinding, device: Device | None, now: float) -> None:

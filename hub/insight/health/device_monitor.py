@@ -9,7 +9,7 @@ from typing import Final
 
 from ...interfaces.devices import DeviceSignals
 from ...scheduling.model.snapshot import Device
-from .device_watch import CONSECUTIVE, DeviceWatch
+from .device_watch import CONSECUTIVE, UNDER_LOAD, DeviceWatch
 from .findings import Consequence, DeviceFinding, FindingKind
 
 LEAST_HOT: Final = 2
@@ -66,6 +66,12 @@ class DeviceMonitor:
         self._watches.pop(device, None)
         self._open = {(name, kind) for name, kind in self._open if name != device}
 
+    def release(self, device: str) -> None:
+        """Report again what shows under load of a device that is back in service."""
+        self._open = {
+            (name, kind) for name, kind in self._open if name != device or kind not in UNDER_LOAD
+        }
+
     def _judged(self, read: Mapping[str, Device]) -> Iterator[DeviceFinding]:
         for name in read:
             siblings = [
@@ -79,21 +85,25 @@ class DeviceMonitor:
                 )
 
     def _hot_nodes(self, read: Mapping[str, Device]) -> Iterator[DeviceFinding]:
-        """Find nodes most of whose busy devices are slowed down: that is no device's fault."""
+        """Find nodes most of whose devices under load are slowed down: that is no device's fault.
+
+        Also devices count that were slowed down lately: few are busy all the time.
+        """
         for node in {device.node for device in read.values()}:
-            busy = [
+            watches = [
                 watch
                 for name, watch in self._watches.items()
-                if name in read and read[name].node == node and watch.busy
+                if name in read and read[name].node == node
             ]
-            hot = sum(watch.warm for watch in busy)
-            if hot >= LEAST_HOT and 2 * hot > len(busy):
+            hot = sum(watch.warm_lately for watch in watches)
+            cool = sum(watch.busy and not watch.warm for watch in watches)
+            if hot >= LEAST_HOT and hot > cool:
                 yield DeviceFinding(
                     target=node,
                     kind=FindingKind.HOT_NODE,
                     consequence=Consequence.NOTICE,
-                    evidence=f"{hot} of {len(busy)} busy devices of {node} are slowed down by heat "
-                    "or power: check the cooling and the power supply of the node.",
+                    evidence=f"{hot} of {hot + cool} devices under load on {node} are slowed down "
+                    "by heat or power: check the cooling and the power supply of the node.",
                 )
 
     def _absences(self, present: Mapping[str, Device]) -> Iterator[DeviceFinding]:
@@ -127,7 +137,7 @@ class DeviceMonitor:
     ) -> tuple[DeviceFinding, ...]:
         """Return the findings that were not there before, without those of hot nodes' devices.
 
-        A finding of a device without readings lasts until it is judged again.
+        A finding lasts until its device is judged again, such as one without readings or load.
         """
         hot = {each.target for each in found if each.kind is FindingKind.HOT_NODE}
         kept = [
@@ -139,14 +149,22 @@ class DeviceMonitor:
             )
         ]
         before = self._open
+        told = {(each.target, each.kind) for each in found}
         self._open = {(each.target, each.kind) for each in kept}
         self._open |= {
             (name, kind)
             for name, kind in before
-            if name in self._places
-            and name not in (present if kind is FindingKind.ABSENT else read)
+            if (name, kind) in told
+            or (name in self._places and not self._is_judged(name, kind, present, read))
         }
         return tuple(each for each in kept if (each.target, each.kind) not in before)
+
+    def _is_judged(
+        self, name: str, kind: FindingKind, present: Collection[str], read: Collection[str]
+    ) -> bool:
+        if kind is FindingKind.ABSENT:
+            return name in present
+        return name in read and self._watches[name].judges(kind)
 
 
 def _finite(signals: DeviceSignals) -> DeviceSignals:

@@ -39,6 +39,12 @@ LEAST_REPLAYS: Final = 50.0
 _HARDWARE: Final = frozenset(
     {ThrottleReason.HARDWARE_THERMAL, ThrottleReason.POWER_BRAKE, ThrottleReason.HARDWARE}
 )
+UNDER_LOAD: Final = frozenset(
+    {FindingKind.THROTTLED, FindingKind.SLOW_CLOCK, FindingKind.NARROW_LINK}
+)
+"""What shows under load only."""
+LATELY: Final = 180
+"""Readings (half an hour) for which heat under load is remembered of a device without load."""
 _EXPLAINED: Final = frozenset({ThrottleReason.POWER_CAP, ThrottleReason.CHOSEN})
 """Reasons for a lower clock that are no fault."""
 _READINGS: Final = tuple(
@@ -87,11 +93,14 @@ class DeviceWatch:
 
     Attributes:
         signals: the newest readings, with the errors that were not read before.
-        warm: whether heat or power slow it down now, and did in half of the last readings.
+        warm: whether heat or power slowed it down in the last reading under load, and in half of
+            those before it.
+        readings_since_busy: number of readings since then; None before the first one.
     """
 
     signals: DeviceSignals = field(default_factory=DeviceSignals)
     warm: bool = False
+    readings_since_busy: int | None = None
     corrected: _Counter = field(default_factory=lambda: _Counter(LEAST_CORRECTED))
     replays: _Counter = field(default_factory=lambda: _Counter(LEAST_REPLAYS))
     _last_logged: int | None = None
@@ -117,6 +126,21 @@ class DeviceWatch:
     def take(self, signals: DeviceSignals) -> None:
         """Record new readings; ``symptoms`` then judges them beside those of the siblings."""
         self.signals = replace(signals, xids=self._new_errors(signals))
+        if self.busy:
+            self.readings_since_busy = 0
+        elif self.readings_since_busy is not None:
+            self.readings_since_busy += 1
+
+    @property
+    def warm_lately(self) -> bool:
+        since = self.readings_since_busy
+        return self.warm and since is not None and since <= LATELY
+
+    def judges(self, kind: FindingKind) -> bool:
+        """Whether the newest readings tell of this kind."""
+        if kind is FindingKind.SLOW_CLOCK:
+            return self._comparable_clock() is not None
+        return self.busy or kind not in UNDER_LOAD
 
     def _new_errors(self, signals: DeviceSignals) -> tuple[int, ...]:
         """Return the codes of the errors that were logged since the last readings.

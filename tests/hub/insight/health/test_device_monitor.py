@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from carrel.hub.insight.health.device_watch import LATELY
 from carrel.hub.insight.health.findings import Consequence, FindingKind
 from carrel.hub.interfaces.devices import NO_SIGNALS, DeviceSignals, ThrottleReason
 
@@ -109,7 +110,37 @@ def test_heat_on_all_devices_is_a_matter_of_the_node() -> None:
         FindingKind.HOT_NODE,
         Consequence.NOTICE,
     )
-    assert found.evidence.startswith("4 of 4 busy devices of n1 are slowed down")
+    assert found.evidence.startswith("4 of 4 devices under load on n1 are slowed down")
+
+
+HOT = good(throttled=(ThrottleReason.THERMAL,))
+IDLE = good(utilization=0.0, clock_mhz=300.0)
+
+
+def test_a_device_that_was_hot_a_while_ago_shows_that_its_node_is() -> None:
+    node = Node()
+    assert node.read({0: HOT, 1: IDLE, 2: IDLE, 3: IDLE}, times=20) == []
+    found = node.read({0: HOT, 1: HOT, 2: IDLE, 3: IDLE}, times=40)
+    assert [(each.target, each.kind) for each in found] == [
+        ("D0", FindingKind.THROTTLED),  # the other one may have a short slow-down
+        ("n1", FindingKind.HOT_NODE),
+    ]
+    only_one = {0: IDLE, 1: HOT, 2: IDLE, 3: IDLE}
+    assert node.read(only_one, times=60) == []
+    (last,) = node.read(only_one, times=LATELY)
+    assert (last.target, last.kind) == ("D1", FindingKind.THROTTLED), "too long ago"
+
+
+def test_a_finding_under_load_is_told_once_however_often_the_load_pauses() -> None:
+    node = Node()
+    for signals in (HOT, good(pcie_lanes=8.0), good(clock_mhz=1400.0)):
+        assert len(node.read({1: signals}, times=40)) == 1
+        for _ in range(5):
+            assert node.read({1: IDLE}, times=1) == []
+            assert node.read({1: signals}, times=40) == []
+        node.monitor.release("D1")
+        assert len(node.read({1: signals}, times=1)) == 1, "it is back in service"
+        assert node.read({}, times=100) == []
 
 
 def test_a_device_that_its_driver_no_longer_lists_is_noticed() -> None:
