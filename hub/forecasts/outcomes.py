@@ -32,18 +32,21 @@ def forecast_history(store: ForecastStore, now: float) -> ForecastHistoryOut:
             ForecastWeekOut(
                 week=f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d}",
                 run_times=score(_between(run_times, start, end), least=_LEAST_RUN),
-                waits=score(_between(waits, start, end), least=_LEAST_WAIT),
+                waits=score(_between(waits, start, end), least=_LEAST_WAIT, or_less=True),
             )
             for start, end in zip(starts, ends, strict=False)
         ],
     )
 
 
-def score(outcomes: Iterable[ForecastOutcome], *, least: float) -> ForecastScoreOut:
+def score(
+    outcomes: Iterable[ForecastOutcome], *, least: float, or_less: bool = False
+) -> ForecastScoreOut:
     """Return how many outcomes lie inside their intervals, and how far off the forecasts are.
 
     Args:
         least: errors are relative to the outcome, at least to so many seconds.
+        or_less: also an outcome below its interval is as forecast: an earlier start is no fault.
     """
     censored, complete, inside = 0, 0, 0
     errors: list[float] = []
@@ -52,7 +55,7 @@ def score(outcomes: Iterable[ForecastOutcome], *, least: float) -> ForecastScore
             censored += 1
         elif each.seconds >= 0:  # less: the clock was set back
             complete += 1
-            inside += each.low <= each.seconds <= each.high
+            inside += each.seconds <= each.high and (or_less or each.low <= each.seconds)
             errors.append(abs(each.seconds - each.expected) / max(each.seconds, least))
     return ForecastScoreOut(
         outcomes=complete,

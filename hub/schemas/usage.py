@@ -213,7 +213,7 @@ class ForecastScoreOut(Out):
 
     Attributes:
         outcomes: number of complete runs, or of waits that ended with a start.
-        inside: share of them inside the predicted interval, 0 to 1.
+        inside: share of them inside the predicted interval, 0 to 1; of waits, by its end.
         median_error: median of the relative errors; 0.2 is 20 % of the outcome.
         stopped: number that ended before they were complete; they are not in the other figures.
     """

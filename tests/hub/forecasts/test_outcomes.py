@@ -41,6 +41,12 @@ def test_a_score_has_the_share_inside_and_the_median_error() -> None:
     )
 
 
+def test_a_wait_that_ends_before_its_interval_is_as_forecast() -> None:
+    found = [outcome(1.0), outcome(10.0), outcome(40.0)]
+    assert score(found, least=1.0, or_less=True).inside == 2 / 3
+    assert score(found, least=1.0).inside == 1 / 3
+
+
 def test_errors_of_short_outcomes_are_relative_to_the_least() -> None:
     assert score([outcome(0.0)], least=60.0).median_error == 10 / 60
 
