@@ -89,9 +89,9 @@ def import_command(
     """
     common = SubmitOptions(
         devices=0, model=model, limit=limit, memory=None, retries=None, priority="normal",
-        not_preemptible=False, deadline=None, group=group, image=image, no_internet=False, after=(),
-        secrets=(), labels=labels, inputs=(), upload=upload, workdir=workdir, yes=True,
-        wait_for_end=False, follow=False,
+        not_preemptible=False, deadline=None, group=group, image=image, no_internet=False,
+        no_compile_cache=False, after=(), secrets=(), labels=labels, inputs=(), upload=upload,
+        workdir=workdir, yes=True, wait_for_end=False, follow=False,
     )  # fmt: skip  # as in the options of `carrel submit`
     files = found_files(paths)
     catalogue = _catalogue(site, dry_run=dry_run)

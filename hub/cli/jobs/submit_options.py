@@ -11,6 +11,7 @@ from typing import TypedDict, TypeVar
 import click
 from pydantic import JsonValue
 
+from ...attempts.compile_caches import LABEL, OFF
 from ...client import Client, job_builder, roles_file, session_home
 from ...client.job_builder import WorkingFolder
 from ...client.work_archive import WorkArchive
@@ -40,6 +41,7 @@ class SubmitOptions(TypedDict):
     group: str | None
     image: str
     no_internet: bool
+    no_compile_cache: bool
     after: tuple[str, ...]
     secrets: tuple[str, ...]
     labels: tuple[str, ...]
@@ -113,6 +115,12 @@ _OPTIONS = (
         "--no-internet",
         is_flag=True,
         help="Allow network access to this site's service only; requires containers.",
+    ),
+    click.option(
+        "--no-compile-cache",
+        is_flag=True,
+        help="Neither load what earlier jobs have compiled with PyTorch, nor keep what this one "
+        "compiles: the label compile-cache=off.",
     ),
     click.option(
         "--after",
@@ -280,10 +288,13 @@ def built_fields(
     site: str | None,
 ) -> dict[str, object]:
     """Return the fields of a job from the options, with its packed files."""
+    labels = dict(parsers.label(text) for text in common["labels"])
+    if common["no_compile_cache"]:
+        labels[LABEL] = OFF
     fields: dict[str, object] = {
         "devices": common["devices"],
         "seconds": parsers.seconds(common["limit"]),
-        "labels": dict(parsers.label(text) for text in common["labels"]),
+        "labels": labels,
     }
     fields |= model_field(common["model"])
     if common["memory"]:

@@ -131,6 +131,19 @@ def test_a_job_may_be_submitted_without_internet(service: FakeService, carrel: C
     assert "Internet:        no access" in carrel("show", "j-00000000").stdout
 
 
+def test_a_job_may_be_submitted_without_the_compile_cache(
+    service: FakeService, carrel: Carrel
+) -> None:
+    carrel("run", "--no-compile-cache", "--label", "sweep=7", "--workdir", ".", "--", "date")
+    carrel("submit", "train.py", "--no-compile-cache", "--label", "compile-cache=on")
+    carrel("submit", "train.py")
+    assert [job["labels"] for job in service.called("POST", "requests")] == [
+        {"sweep": "7", "compile-cache": "off"},
+        {"compile-cache": "off"},
+        {},
+    ]
+
+
 def test_a_bulk_cancel_asks_with_the_number_of_requests(
     service: FakeService, carrel: Carrel
 ) -> None:
