@@ -119,6 +119,19 @@ def offer(folder: Path, attempt: Path, *, owner: Owner | None = None) -> None:
         copy_cache(folder / COURSE, attempt / COURSE, mode=0o600, owner=owner)
 
 
+def compiled_size(folder: Path) -> int:
+    """Return the bytes of what the computation of a kept prefix has compiled; 0 for nothing."""
+    try:
+        return (folder / COURSE).stat().st_size
+    except OSError:
+        return 0
+
+
+def delete_compiled(folder: Path) -> None:
+    """Delete what the computation of a kept prefix has compiled. Raises OSError."""
+    (folder / COURSE).unlink(missing_ok=True)
+
+
 def withdraw_offer(attempt: Path) -> None:
     """Delete the files of a prefix from the folder of an attempt that needs them no more."""
     for name in (HEADER, PICKLE, NOTEBOOK):

@@ -148,6 +148,27 @@ class PrefixService:
             self._refresh(after)
         return self.show(who, course, name)
 
+    def clear_compiled(self, who: Identity, course: str, name: str) -> PrefixOut:
+        """Delete what the computations of an assignment have compiled. For teachers.
+
+        The prefix itself stays. Running jobs have a copy of their own. A prefix that is computed
+        anew has compiled code again.
+        """
+        self.access.assignment(self.access.membership(who, course, TEACHERS), name)
+        self.access.check_unchanged(who, AuditAction.PREFIX_SET, f"{course}/{name}")
+        size = sum(each.compiled_bytes for each in self.show(who, course, name).notebooks)
+        if size:
+            with self.lock:
+                for prefix in self.store.prefixes(course, name):
+                    attempt_files.delete_compiled(self._folder(prefix))
+            change = self.access.audit_entry(
+                *(who, AuditAction.PREFIX_SET, f"{course}/{name}"),
+                before={"compiled_bytes": size},
+                after={"compiled_bytes": 0},
+            )
+            self.access.context.store.add_change(change)
+        return self.show(who, course, name)
+
     def released(self, course: str, name: str) -> str:
         """Compute the prefix of a new version; return why that failed, or nothing."""
         switch = self._switch(course, name)
@@ -492,7 +513,13 @@ class PrefixService:
             state=state,
             seconds=now.seconds,
             why_not=now.why_not,
+            compiled_bytes=self._compiled_bytes(now),
         )
+
+    def _compiled_bytes(self, prefix: Prefix) -> int:
+        if self.root is None or not prefix.kept:
+            return 0
+        return attempt_files.compiled_size(self._folder(prefix))
 
 
 def _may_begin(request: RequestRecord) -> bool:

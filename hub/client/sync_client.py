@@ -199,6 +199,7 @@ class Client:
     withdraw_assignment = _blocking(AsyncClient.withdraw_assignment)
     prefix = _blocking(AsyncClient.prefix)
     set_prefix = _blocking(AsyncClient.set_prefix)
+    clear_prefix_cache = _blocking(AsyncClient.clear_prefix_cache)
     fetch_assignment = _blocking(AsyncClient.fetch_assignment)
     feedback = _blocking(AsyncClient.feedback)
     grant_extension = _blocking(AsyncClient.grant_extension)

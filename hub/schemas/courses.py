@@ -373,6 +373,7 @@ class PrefixNotebookOut(Out):
 
     ``state`` is computing, ready, or none with the reason in ``why_not``; ``request`` is the job
     that computes it, and ``seconds`` the run time of the cells that other jobs do not run.
+    ``compiled_bytes`` is the size of what that job has compiled with PyTorch, which they load.
     """
 
     notebook: str
@@ -380,6 +381,7 @@ class PrefixNotebookOut(Out):
     state: str
     seconds: float
     why_not: str = ""
+    compiled_bytes: int = 0
 
 
 class PrefixOut(Out):

@@ -22,6 +22,7 @@ from .selection import assignment_argument, course_option, grading, teaching
     type=click.IntRange(0),
     help="Devices of the jobs that begin with it; by default as many as for grading.",
 )
+@click.option("--clear-cache", is_flag=True, help="Delete what its job has compiled.")
 @json_option
 @site_option
 def prefix_command(
@@ -30,6 +31,7 @@ def prefix_command(
     switch: str | None,
     course: str,
     devices: int | None,
+    clear_cache: bool,
     as_json: bool,
     site: str | None,
 ) -> None:
@@ -38,17 +40,24 @@ def prefix_command(
     A job of the course runs the leading cells of each released notebook, up to the first one that
     students edit. Jobs that begin with the same cells go on after them, each with a copy of its
     own of the variables. Without on or off, the present state and what it has saved are shown.
+    What that job compiles with PyTorch is loaded, too. After --clear-cache, jobs load only what
+    earlier jobs of their own user compiled, until the prefix is switched off and on again.
 
     \b
     Examples:
       carrel course prefix ps1 on
       carrel course prefix ps1
       carrel course prefix ps1 off
+      carrel course prefix ps1 --clear-cache
     """
     if devices is not None and switch != "on":
         raise click.UsageError("--devices belongs to on: carrel course prefix ASSIGNMENT on.")
+    if clear_cache and switch is not None:
+        raise click.UsageError("With --clear-cache, give neither on nor off.")
     with Client.from_environment(site) as client:
-        if switch is None:
+        if clear_cache:
+            found = client.clear_prefix_cache(teaching(client, course), assignment)
+        elif switch is None:
             found = client.prefix(grading(client, course, assignment), assignment)
         else:
             body = PrefixIn(on=switch == "on", devices=devices)
@@ -56,6 +65,8 @@ def prefix_command(
     if as_json:
         display.as_json(found)
         return
+    if clear_cache:
+        click.echo(f"Deleted the compiled code of {found.assignment}.")
     _show(found)
 
 
@@ -69,6 +80,8 @@ def _show(found: PrefixOut) -> None:
         match each.state:
             case "ready":
                 text = f"saves {units.duration(each.seconds)} of each job"
+                if each.compiled_bytes:
+                    text += f", with {units.size(each.compiled_bytes)} of compiled code"
             case "computing":
                 text = f"is computed by {each.request}"
             case _:

@@ -168,6 +168,11 @@ class CourseCalls(Connection):
         path = f"{_assignment(course, assignment)}/prefix"
         return await self._send_body("PUT", path, PrefixOut, body)
 
+    async def clear_prefix_cache(self, course: str, assignment: str) -> PrefixOut:
+        """Delete what the computation of the prefix has compiled. Safe to repeat."""
+        path = f"{_assignment(course, assignment)}/prefix/compile-cache"
+        return await self._read_call(Call(method="DELETE", path=path), PrefixOut)
+
     async def fetch_assignment(
         self, course: str, assignment: str, *, version: int | None = None
     ) -> HandOutOut:

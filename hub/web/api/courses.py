@@ -226,6 +226,20 @@ def set_prefix(
     return web.courses.prefixes.switch(who, course, assignment, body)
 
 
+@router.delete(
+    "/courses/{course}/assignments/{assignment}/prefix/compile-cache",
+    summary="Delete what the course has compiled",
+)
+def clear_prefix_cache(
+    web: Carrel, who: Writer, course: CourseName, assignment: AssignmentName
+) -> PrefixOut:
+    """For teachers: jobs then load only what earlier jobs of their own user compiled.
+
+    Running jobs have a copy of their own. A prefix that is computed anew has compiled code again.
+    """
+    return web.courses.prefixes.clear_compiled(who, course, assignment)
+
+
 @router.get("/courses/{course}/assignments/{assignment}/hand-out", summary="Fetch an assignment")
 def hand_out(
     *,

@@ -15,6 +15,7 @@ from carrel.hub.attempts.compile_caches import OwnerCompileCaches
 from carrel.hub.attempts.journal import Journal
 from carrel.hub.controller.jobs import JobController
 from carrel.hub.errors import Forbidden, InvalidInput
+from carrel.hub.records.audit import AuditAction, ChangeFilter
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.leases import LeaseRecord
 from carrel.hub.records.requests import Cause, CauseCode, RequestRecord
@@ -315,6 +316,43 @@ def test_an_attempt_that_is_killed_before_it_used_its_prefix_leaves_no_copy(
     gone(site, lease)
     gone(site, lease)
     assert left(site, lease) == set()
+
+
+def test_a_teacher_sees_and_deletes_what_the_course_compiled_and_keeps_the_prefix(
+    caching: CourseSite,
+) -> None:
+    site, prefixes = caching, caching.services.prefixes
+    (notebook,) = switch(site, ON).notebooks
+    assert notebook.compiled_bytes == 0
+    code = compiled(b"of the course")
+    compute(site, notebook.request, code=code)
+    (notebook,) = shown(site).notebooks
+    assert notebook.compiled_bytes >= len(code)
+    running = folder_of(site, started(site, submitted(site, STUDENT1).id))
+    (running / NEW).write_bytes(compiled(b"of student1"))
+    with pytest.raises(Forbidden):
+        prefixes.clear_compiled(STUDENT1, "cs101", "ps1")
+
+    for _ in range(2):  # it is safe to repeat
+        (notebook,) = prefixes.clear_compiled(TEACHER, "cs101", "ps1").notebooks
+        assert (notebook.state, notebook.compiled_bytes) == ("ready", 0)
+    assert read_cache(str(running / COURSE))[1] == b"of the course"
+    lease = started(site, submitted(site, STUDENT2).id)
+    assert offered(site, lease)
+    assert not (folder_of(site, lease) / COURSE).exists()
+    (change,) = site.services.access.context.store.changes(
+        ChangeFilter(action=AuditAction.PREFIX_SET, limit=1)
+    )
+    assert (change.target, change.who, change.after) == (
+        "cs101/ps1",
+        "teacher",
+        {"compiled_bytes": 0},
+    )
+    switch(site, OFF)
+    assert prefixes.clear_compiled(TEACHER, "cs101", "ps1").notebooks == []
+    (notebook,) = switch(site, ON).notebooks
+    compute(site, notebook.request, code=code)
+    assert shown(site).notebooks[0].compiled_bytes >= len(code)
 
 
 def interrupted(*_: object) -> None:

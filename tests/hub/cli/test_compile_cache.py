@@ -51,3 +51,24 @@ def test_all_or_what_one_job_compiled_is_deleted(service: FakeService, carrel: C
     assert done.output == f"Deleted what j-7k2m4qpz compiled.\n{rest}"
     assert json.loads(carrel("cache", "--clear", "--json").output) == EMPTY
     assert carrel("cache", "j-7k2m4qpz").exit_code == 2
+
+
+def test_a_teacher_deletes_what_the_course_compiled(service: FakeService, carrel: Carrel) -> None:
+    path = "/services/carrel/api/v1/courses/cs101/assignments/ps1/prefix"
+    kept = {"notebook": "ps1.ipynb", "request": "j-1", "state": "ready", "seconds": 60.0}
+    about = {"course": "cs101", "assignment": "ps1", "on": True, "devices": 1}
+    saved = {"jobs": 0, "seconds": 0.0, "device_seconds": 0.0}
+    answers = {
+        size: {**about, **saved, "notebooks": [{**kept, "compiled_bytes": size}]}
+        for size in (0, 3 << 20)
+    }
+    service.extra["GET", path] = lambda handler: handler.say(200, answers[3 << 20])
+    deletion = ("DELETE", f"{path}/compile-cache")
+    service.extra[deletion] = lambda handler: handler.say(200, answers[0])
+    course = ("course", "prefix", "ps1", "--course", "cs101")
+    state = "The prefix of ps1 is on, for jobs with 1 device.\nps1.ipynb: saves 1 min of each job"
+    assert carrel(*course).output == f"{state}, with 3.0 MiB of compiled code\n"
+    done = carrel(*course, "--clear-cache")
+    assert done.output == f"Deleted the compiled code of ps1.\n{state}\n"
+    refused = carrel("course", "prefix", "ps1", "on", "--clear-cache")
+    assert (refused.exit_code, "neither on nor off" in refused.stderr) == (2, True)

@@ -101,10 +101,13 @@ def official_checks(web: Carrel, visitor: Guest, course: CourseName, fields: For
 
 @router.post("/prefix")
 def prefix(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
-    """Switch the prefix of the assignment on or off."""
+    """Switch the prefix of the assignment on or off, or delete what its job has compiled."""
     name = _named(fields)
     try:
-        web.courses.prefixes.switch(visitor.identity, course, name, prefix_body(fields))
+        if fields.get("do") == "clear-cache":
+            web.courses.prefixes.clear_compiled(visitor.identity, course, name)
+        else:
+            web.courses.prefixes.switch(visitor.identity, course, name, prefix_body(fields))
     except CarrelError as error:
         error.field = ""  # not of the form that releases
         return _refused(web, visitor, course, fields, error)

@@ -376,14 +376,17 @@ EDITS = [
         says="assignment release of cs101/ps1 by teacher",
         who=TEACHER,
     ),
-    Edit(
-        route="course/{course}/release/prefix",
-        page=f"{RELEASE}?assignment=ps1",
-        to=f"{RELEASE}/prefix",
-        fields={"assignment": "ps1", "on": "yes", "devices": "0"},
-        theirs=post("courses/cs101/assignments/ps1/release", TEACHER, due=DUE, files=[]),
-        says="assignment release of cs101/ps1 by teacher",
-        who=TEACHER,
+    *(
+        Edit(
+            route="course/{course}/release/prefix",
+            page=f"{RELEASE}?assignment=ps1",
+            to=f"{RELEASE}/prefix",
+            fields={"assignment": "ps1", **fields},
+            theirs=post("courses/cs101/assignments/ps1/release", TEACHER, due=DUE, files=[]),
+            says="assignment release of cs101/ps1 by teacher",
+            who=TEACHER,
+        )
+        for fields in ({"on": "yes", "devices": "0"}, {"do": "clear-cache"})
     ),
     Edit(
         route="course/{course}/release/official-checks",

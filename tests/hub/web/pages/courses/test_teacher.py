@@ -6,6 +6,8 @@ import io
 import json
 import re
 import zipfile
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from carrel.courses.files.bundle import FileBundle
 from carrel.courses.files.transfer import store_bundle
 from carrel.courses.model.prefixes import PrefixOffer
 from carrel.courses.model.records import NewSubmission
+from carrel.hub.attempts.compile_cache_side import COURSE
 from carrel.hub.errors import OverMaximum
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.web import TokenHolder
@@ -517,6 +520,32 @@ def test_a_prefix_is_switched_on_and_the_course_shows_what_it_has_saved(course: 
     assert "Device-hours saved by the prefix of ps2: 2.0, 1 job." in text
     shared = course.api(TEACHER).get(f"{API}/courses/cs101/assignments/ps2/prefix").json()
     assert (shared["on"], shared["jobs"], shared["device_seconds"]) == (True, 1, 7200.0)
+    compiled = shared_code(course, 3 << 20)
+    found = shown(course.page(TEACHER).get(page))
+    assert "with 3.0 MiB of compiled code" in re.sub(r"\s+", " ", re.sub("<[^>]*>", "", found))
+    assert 'id="prefix-clear-cache"' in found
+    fields = {"assignment": "ps2", "do": "clear-cache"}
+    assert send(course, f"{RELEASE}/prefix", **fields).status_code == 303
+    assert not compiled.exists()
+    assert 'id="prefix-clear-cache"' not in shown(course.page(TEACHER).get(page))
+    compiled = shared_code(course, 1)
+    cache = f"{API}/courses/cs101/assignments/ps2/prefix/compile-cache"
+    assert course.api(STUDENT1).delete(cache).status_code == 403
+    (kept,) = course.api(TEACHER).delete(cache).json()["notebooks"]
+    assert (kept["state"], kept["compiled_bytes"], compiled.exists()) == ("ready", 0, False)
+
     off = {"assignment": "ps2"}
     assert send(course, f"{RELEASE}/prefix", **off).status_code == 303
     assert 'id="prefix-on"' in shown(course.page(TEACHER).get(page))
+
+
+def shared_code(course: Site, size: int) -> Path:
+    """Let the prefix of ps2 be computed, with compiled code of a size; return its file."""
+    prefixes = course.world.web.courses.prefixes
+    (prefix,) = prefixes.store.prefixes("cs101", "ps2")
+    prefixes.store.put(replace(prefix, kept=True, seconds=60.0))
+    assert prefixes.root is not None
+    path = prefixes.root / "cs101" / prefix.request / COURSE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(size))
+    return path
