@@ -142,7 +142,7 @@ def test_forecasts_are_compared_with_outcomes_for_all_users(world: World) -> Non
     assert newest == {
         "week": week,
         "run_times": {"outcomes": 1, "inside": 1.0, "median_error": 0.0, "stopped": 1},
-        "waits": {"outcomes": 1, "inside": 0.0, "median_error": 5 / 60, "stopped": 0},
+        "waits": {"outcomes": 1, "inside": 1.0, "median_error": 5 / 60, "stopped": 0},
     }
 
 
