@@ -255,6 +255,7 @@ def test_a_leaderboard_is_opened_and_weights_are_submitted(
     mine = course(STUDENT1, "leaderboard", "ps1").output
     assert re.search(r"1\* +\w+-\w{5} +0.5 +1", mine), mine
     assert "Left today: 4 of 5." in mine
+    assert mine.count("The same file was submitted again since.") == 1
     log = course(TEACHER, "leaderboard", "ps1").output
     assert re.search(r"student1 +0.5 +0.25 +1", log), log
     assert re.search(r"student1 +refused +The file is a pickle", log), log

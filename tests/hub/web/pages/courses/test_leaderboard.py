@@ -56,6 +56,7 @@ def test_a_teacher_opens_a_leaderboard_and_reads_what_is_wrong(course: Site) -> 
     closed = send(course, f"{PAGE}/rule", do="off")
     assert closed.headers["location"] == f"{PAGE}#rule-title"
     assert "takes no further submissions" in shown(course.page(STUDENT1).get(PAGE))
+    assert "It takes no further submissions." in shown(course.page(STUDENT1).get(ASSIGNMENT))
 
 
 def test_a_teacher_reads_why_the_files_failed_and_scores_again(course: Site) -> None:
@@ -77,6 +78,8 @@ def test_a_teacher_reads_why_the_files_failed_and_scores_again(course: Site) -> 
         assert again.headers.get("location") == f"{PAGE}#mine-title", again.text
     assert len(course.context.store.requests(RequestFilter())) == 2
     assert "without score:" not in shown(course.page(TEACHER).get(PAGE))
+    own = shown(course.page(STUDENT1).get(PAGE))
+    assert own.count("The same file was submitted again since.") == 1
     answer = course.api(TEACHER).post(f"{PS1}/leaderboard/again")
     assert (answer.status_code, answer.json()["unscored"]) == (200, 0)
 
