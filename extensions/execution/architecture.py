@@ -194,6 +194,11 @@ def _tensors(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     yield from model.named_buffers()
 
 
+def places_are(places: Sequence[int]) -> str:
+    """Return ``Model 3 is`` or ``Models 0 to 2 are``, the beginning of a sentence."""
+    return f"{places_text(places)} {'is' if len(places) == 1 else 'are'}"
+
+
 def places_text(places: Sequence[int]) -> str:
     """Return the indices of models as the subject of a sentence."""
     if len(places) == 1:

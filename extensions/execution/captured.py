@@ -161,10 +161,13 @@ class CapturedFunction:
         if self._obstacle:
             notes.append(f"Executed plainly: {self._obstacle}.")
         if self._others:
-            notes.append(f"{self._others} calls had inputs of another kind: executed plainly.")
+            notes.append(
+                "Calls executed plainly, as their inputs have another shape, dtype, device or "
+                f"layout in memory than the example, or PyTorch is in another mode: {self._others}."
+            )
         if self._hooked:
             notes.append(
-                f"{self._hooked} calls came after hooks were registered: executed plainly."
+                f"Calls executed plainly, as hooks were registered on a module: {self._hooked}."
             )
         choices = {} if self._choice is None else {"the example": self._choice}
         return ExecutionExplanation(choices=choices, notes=tuple(notes))

@@ -237,11 +237,11 @@ def _choose(
 def _not_worth_it(candidate: ExecutionCandidate, plain_cost: float, left: float) -> str:
     if candidate.build_seconds > plain_cost:
         return (
-            f"not tried: all expected calls take {plain_cost:.2g} s by plain execution, less than "
-            "the build"
+            f"not tried: all expected calls take {plain_cost:.2g} s by plain execution, less time "
+            "than the build"
         )
     if left <= candidate.build_seconds:
-        return "not tried: the time for the choice was over"
+        return "not tried: the time for the choice was over; a larger seconds= gives it more"
     return ""
 
 
@@ -256,7 +256,11 @@ def _built(
         found = sample.first_result(function)
         spent = sample.since(begun)
         if getattr(function, "graphs", None) == 0:  # a CountedCompilation
-            return CandidateResult(name=name, build_seconds=spent, reason="nothing was compiled")
+            return CandidateResult(
+                name=name,
+                build_seconds=spent,
+                reason="dropped: the compiler found nothing to compile",
+            )
         other = sample.difference(expected, found)
         if sample.agreed(bool(other)):
             other = other or "the result differs in another process"
@@ -316,10 +320,10 @@ def _winner(contenders: Sequence[_Contender], calls: int) -> _Contender:
 
 def _reason(result: CandidateResult, winner: CandidateResult, calls: int) -> str:
     if result.cost(calls) <= winner.cost(calls):
-        return "not clearly faster than the chosen one"
+        return "as fast as the chosen one, or not clearly faster"
     if result.seconds <= winner.seconds and result.build_seconds:
-        return f"its build would not be worth it in {calls:,} calls"
+        return f"faster, but its build takes more than it saves in {calls:,} calls"
     times = result.cost(calls) / winner.cost(calls)
-    return f"{times:.2f} times the time of the chosen one" + (
+    return f"takes {times:.2f} times as long as the chosen one" + (
         ", builds included" if result.build_seconds or winner.build_seconds else ""
     )

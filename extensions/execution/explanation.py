@@ -24,7 +24,7 @@ class ExecutionExplanation:
 
     def __str__(self) -> str:
         parts = [f"{name}\n{choice}" for name, choice in self.choices.items()]
-        return "\n".join([*parts, *self.notes]) or "Nothing was executed yet."
+        return "\n".join([*parts, *self.notes]) or "Nothing was executed yet: make a call first."
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ...hub.errors import InvalidInput
-from .architecture import ModelGroup, group_models, places_text
+from .architecture import ModelGroup, group_models, places_are, places_text
 from .choice import (
     CALLS,
     COMPILATION_SECONDS,
@@ -162,7 +162,7 @@ class _ArchitecturePart:
         self._state: StackedState | None = None
         self._stacked: TensorSnapshot | None = None
         self._many_shapes = False
-        places = places_text(group.places)
+        places = places_are(group.places)
         if group.difference:
             self.notes.append(f"{places} executed apart: {group.difference}.")
         if group.obstacle:
@@ -183,7 +183,9 @@ class _ArchitecturePart:
             except (MemoryError, RuntimeError) as error:
                 # Memory that was there for the sample is not now: one model needs the least.
                 self._functions[key] = self._loop
-                self.notes.append(f"{places_text(self.group.places)} one by one: {failure(error)}.")
+                self.notes.append(
+                    f"{places_are(self.group.places)} executed one by one: {failure(error)}."
+                )
                 return self._loop(args, kwargs)
 
     def _first_call(self, key: Any, args: Any, kwargs: Any) -> Outputs:
@@ -203,7 +205,7 @@ class _ArchitecturePart:
             if not self._many_shapes:
                 self._many_shapes = True
                 self.notes.append(
-                    f"{places_text(self.group.places)} executed one by one for further shapes of "
+                    f"{places_are(self.group.places)} executed one by one for further shapes of "
                     f"inputs: a choice was made for {MOST_SHAPES}. Pad the inputs to few shapes."
                 )
             return self._loop(args, kwargs)
@@ -219,7 +221,7 @@ class _ArchitecturePart:
             self.group = replace(self.group, obstacle="a call changes the model or its inputs")
             self._functions.clear()
             self.notes.append(
-                f"{places_text(self.group.places)} executed one by one: a call changes the model "
+                f"{places_are(self.group.places)} executed one by one: a call changes the model "
                 "or its inputs, as BatchNorm in training mode does; call model.eval()."
             )
             return plain
@@ -231,7 +233,7 @@ class _ArchitecturePart:
             # Weights that were moved before are where their models look for them.
             self.group = replace(self.group, obstacle=failure(error))
             self._functions.clear()
-            places = places_text(self.group.places)
+            places = places_are(self.group.places)
             self.notes.append(f"{places} executed one by one: {self.group.obstacle}.")
             return plain
         try:
@@ -259,7 +261,7 @@ class _ArchitecturePart:
         if self._stacked.unchanged():
             return True
         note = (
-            f"{places_text(self.group.places)} executed one by one in some calls: tensors, layers, "
+            f"{places_are(self.group.places)} executed one by one in some calls: tensors, layers, "
             "modes or hooks were changed after the choice."
         )
         if note not in self.notes:

@@ -13,7 +13,7 @@ import torch
 from torch.func import functional_call, grad_and_value, vmap
 
 from ...hub.errors import InvalidInput
-from .architecture import ModelGroup, group_models, places_text
+from .architecture import ModelGroup, group_models, places_are, places_text
 from .choice import (
     CALLS,
     COMPILATION_SECONDS,
@@ -130,13 +130,13 @@ class FusedTraining:
         choices = {}
         notes = []
         for part in self._parts:
-            name = places_text(part.group.places)
+            name, are = places_text(part.group.places), places_are(part.group.places)
             if part.choice is not None:
                 choices[name] = part.choice
             if part.group.difference:
-                notes.append(f"{name} trained apart: {part.group.difference}.")
+                notes.append(f"{are} trained apart: {part.group.difference}.")
             if part.group.obstacle:
-                notes.append(f"{name} trained one by one: {part.group.obstacle}.")
+                notes.append(f"{are} trained one by one: {part.group.obstacle}.")
         return ExecutionExplanation(choices=choices, notes=tuple(notes))
 
 

@@ -133,10 +133,15 @@ class ParallelStep:
 
     def explanation(self) -> ExecutionExplanation:
         if self.size == 1:
-            return ExecutionExplanation(notes=("There is one process: executed plainly.",))
+            return ExecutionExplanation(
+                notes=("There is one process, with nothing to divide: executed plainly.",)
+            )
         notes = [f"This is process {self.rank} of {self.size}.", *self._notes]
         if self._small:
-            notes.append(f"{self._small} batches had fewer rows than there are processes.")
+            notes.append(
+                "Batches with fewer rows than there are processes, executed in each process: "
+                f"{self._small}."
+            )
         return ExecutionExplanation(choices=self._choices, notes=tuple(notes))
 
     def _compare_batches(self, batch: GlobalBatch) -> None:

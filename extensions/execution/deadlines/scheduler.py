@@ -18,12 +18,22 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ....hub.errors import InvalidInput, Unavailable
+from ....hub.messages import units
 from .cost_table import Clock, CostTable
-from .models import Execute
+from .models import CPU, Execute
 from .plan import PlacedRun, TimedRequest, all_in_time, free_at, plan
 
 OFFLOADED: Final = "offloaded"
 _LOOK_AGAIN_SECONDS: Final = 0.01
+_PLACES: Final = {CPU: "on a CPU worker", OFFLOADED: "on another device, the way there included"}
+_COUNTED: Final = {
+    "in time": "answered in time",
+    "late": "answered late",
+    "missed": "not executed, as too late",
+    "failed": "raised an error",
+    OFFLOADED: "executed on another device",
+}
+"""What the counts mean, in the order in which they are told."""
 
 
 class DeadlineMissed(Unavailable):
@@ -139,12 +149,25 @@ class DeadlineScheduler:
         lines = []
         for model, deadline in self._deadlines.items():
             costs = {each.kind: self._costs.of_kind(model, each.kind) for each in self._workers}
-            shown = ", ".join(f"{1000 * cost:.2f} ms on {kind}" for kind, cost in costs.items())
-            lines.append(f"{model}: due in {1000 * deadline:.1f} ms; takes {shown}")
+            shown = ", ".join(
+                f"{1000 * cost:.2f} ms {_PLACES.get(kind, f'on {kind}')}"
+                for kind, cost in costs.items()
+            )
+            lines.append(
+                f"{model} must answer within {1000 * deadline:.1f} ms; 9 of 10 runs take at most "
+                f"{shown}."
+            )
         workers = ", ".join(each.name for each in self._workers)
-        counted = ", ".join(f"{number} {name}" for name, number in sorted(self.counts().items()))
-        first = f"earliest deadline first on {workers}"
-        return (first, *lines, counted or "no requests yet")
+        first = f"Requests are executed by earliest deadline on: {workers}."
+        return (first, *lines, self._counted())
+
+    def _counted(self) -> str:
+        counts = self.counts()
+        if not counts:
+            return "There were no requests yet."
+        text = f"Of {units.count(counts['submitted'], 'request')}:"
+        told = (f" {counts[kind]} {words}" for kind, words in _COUNTED.items() if kind in counts)
+        return f"{text}{','.join(told)}." if len(counts) > 1 else f"{text} none has ended."
 
     def close(self) -> None:
         """Wait for running requests; queued ones are cancelled."""
@@ -194,10 +217,12 @@ class DeadlineScheduler:
         if late is None:
             return
         milliseconds = 1000 * (late.ends - late.request.deadline)
+        which = "It" if late.request == request else f"A request to {late.request.model}"
+        waiting = units.count(len(runs) - 1, "other request")
         self._miss(
             request.number,
-            f"With it, {late.request.model} would end {milliseconds:.1f} ms after its deadline; "
-            f"{len(runs) - 1} requests wait.",
+            f"{which} would end {milliseconds:.1f} ms late; {waiting} "
+            f"{'waits' if len(runs) == 2 else 'wait'}.",  # noqa: PLR2004 # one other
         )
 
     def _miss(self, number: int, why: str) -> None:
@@ -257,7 +282,10 @@ class DeadlineScheduler:
             if each.future.cancelled():
                 del self._waiting[number]
             elif each.request.deadline <= now:
-                self._miss(number, "Runs before it took longer than they used to.")
+                self._miss(
+                    number,
+                    "It waited until its deadline: runs before it took longer than expected.",
+                )
 
     def _execute(self, waiting: _Waiting, kind: str, execute: Execute) -> None:
         if not waiting.future.set_running_or_notify_cancel():

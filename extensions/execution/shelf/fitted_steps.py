@@ -117,7 +117,9 @@ class FittedSteps:
             key = content_key(step)
         except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
             key = f"{name}, step {self.given}"
-            self.notes.append(f"{type(step).__name__} of {name} cannot be pickled: not shared.")
+            self.notes.append(
+                f"{type(step).__name__} of {name} is not shared, since it cannot be pickled."
+            )
         self._steps.setdefault(key, step)
         return key
 

@@ -79,7 +79,7 @@ class OnnxSteps:
             for session in sessions:
                 value = session.run(None, {"x": value})[0]
             if not np.allclose(value[0], row, rtol=_ROUNDING, atol=_ROUNDING):
-                raise NotConvertible("its words are converted inexactly")
+                raise NotConvertible("ONNX computes other features of its texts")
         self._compared.add(pipeline.keys[:-1])
 
     def _session(self, step: Any, key: str) -> Any:
@@ -99,13 +99,13 @@ def probes(pipeline: FittedPipeline) -> list[str]:
 
 def _check(pipeline: FittedPipeline, method: str) -> None:
     if len(pipeline.steps) == 1:
-        raise NotConvertible("it is one step")
+        raise NotConvertible("it has only one step")
     first, *between, last = [type(step).__name__ for step in pipeline.steps]
     for step in pipeline.steps:
         if not type(step).__module__.startswith("sklearn."):
             raise NotConvertible(f"{type(step).__name__} is no step of scikit-learn")
     if first not in _VECTORISERS:
-        raise NotConvertible("only pipelines that begin with words of texts are converted")
+        raise NotConvertible("only pipelines that begin with words of texts are converted to ONNX")
     text = pipeline.steps[0]
     given = (text.preprocessor, text.tokenizer, text.input != "content" or None)
     if text.analyzer != "word" or text.token_pattern != _WORDS or any(given):
@@ -114,15 +114,15 @@ def _check(pipeline: FittedPipeline, method: str) -> None:
     if text.ngram_range != (1, 1):
         raise NotConvertible(f"{first} counts sequences of words")
     if any(getattr(step, "sublinear_tf", False) for step in pipeline.steps):
-        raise NotConvertible("sublinear_tf is converted inexactly")
+        raise NotConvertible("ONNX computes sublinear_tf inexactly")
     for name in between:
         if name not in _BETWEEN:
-            raise NotConvertible(f"{name} is not converted")
+            raise NotConvertible(f"{name} is not converted to ONNX")
     own_models = last == "LogisticRegression" and hasattr(pipeline.steps[-1], "multi_class")
     if last not in _CLASSIFIERS or own_models:  # an older scikit-learn may have one a class
         raise NotConvertible("it does not end with a linear classifier")
     if method != "predict" and (method != "predict_proba" or last not in _WITH_SOFTMAX):
-        raise NotConvertible(f"{method} of {last} is not converted")
+        raise NotConvertible(f"{method} of {last} is not converted to ONNX")
 
 
 def _function(pipeline: FittedPipeline, sessions: list[Any], method: str) -> Callable[[Any], Any]:

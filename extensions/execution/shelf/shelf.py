@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ....hub.errors import InvalidInput, NotFound
+from ....hub.messages import units
 from ..choice import (
     CALLS,
     SECONDS,
@@ -149,15 +150,18 @@ class Shelf:
         return self._shared[method](inputs)
 
     def explanation(self) -> ExecutionExplanation:
+        pipelines, steps = (
+            units.count(len(self), "pipeline"),
+            units.count(self._steps.given, "step"),
+        )
         kept = (
-            f"{len(self)} pipelines with {self._steps.given} steps, of which {self.steps_kept} "
-            "are kept."
+            f"{pipelines} with {steps}; equal ones are kept once, which leaves {self.steps_kept}."
         )
         alone = (
             f"{method} of {name} is executed alone: {why}."
             for (method, name), why in self._alone.items()
         )
-        singles = (f"One row of {name}: {why}." for name, why in self._plain_singles.items())
+        singles = (f"One row of {name} is {why}." for name, why in self._plain_singles.items())
         return ExecutionExplanation(
             choices=self._choices, notes=(kept, *self._steps.notes, *alone, *singles)
         )
@@ -237,7 +241,9 @@ class Shelf:
             self._plain_singles[pipeline.name] = f"executed plainly, since {error}"
             return self._plain_single(pipeline, method)
         except Exception as error:  # converters raise errors of many kinds
-            self._plain_singles[pipeline.name] = f"executed plainly, conversion {failure(error)}"
+            self._plain_singles[pipeline.name] = (
+                f"executed plainly, since its conversion {failure(error)}"
+            )
             return self._plain_single(pipeline, method)
         texts = [[text] for text in probes(pipeline)]
         chosen, choice = choose(

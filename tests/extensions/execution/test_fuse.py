@@ -121,8 +121,10 @@ def test_another_architecture_is_executed_apart_and_the_difference_is_named() ->
 
     text = str(execution.explain(fused))
     assert "Models 0, 2 on 2 by 6" in text
-    assert "Model 1 executed apart: 0.weight is (4, 6) of torch.float32 on cpu instead of" in text
-    assert "Model 3 executed apart: 1 is torch.nn.modules.activation.Tanh instead of" in text
+    assert (
+        "Model 1 is executed apart: 0.weight is (4, 6) of torch.float32 on cpu instead of" in text
+    )
+    assert "Model 3 is executed apart: 1 is torch.nn.modules.activation.Tanh instead of" in text
 
 
 def test_an_attribute_that_is_no_weight_sets_a_model_apart_and_outputs_may_be_nested() -> None:
@@ -133,7 +135,7 @@ def test_an_attribute_that_is_no_weight_sets_a_model_apart_and_outputs_may_be_ne
     for found, expected in zip(fused(inputs), loop(models, inputs), strict=True):
         torch.testing.assert_close(found["scores"], expected["scores"])
         torch.testing.assert_close(found["twice"], expected["twice"])
-    assert "Model 1 executed apart: the model.scale is 2.0 instead of 1.0." in str(
+    assert "Model 1 is executed apart: the model.scale is 2.0 instead of 1.0." in str(
         execution.explain(fused)
     )
 
@@ -412,7 +414,7 @@ def test_memory_that_is_too_small_for_the_weights_means_one_by_one(
     for inputs in (torch.randn(2, 6), torch.randn(2, 6), torch.randn(4, 6)):
         assert_same(fused(inputs), loop(models, inputs))
     (note,) = execution.explain(fused).notes
-    assert "Models 0 to 2 executed one by one: failed: RuntimeError: DefaultCPU" in note
+    assert "Models 0 to 2 are executed one by one: failed: RuntimeError: DefaultCPU" in note
 
 
 def test_memory_that_is_missing_later_means_one_by_one() -> None:
@@ -662,9 +664,11 @@ def test_the_choice_spreads_builds_over_the_calls(monkeypatch: pytest.MonkeyPatc
     reasons = {result.name: result.reason for result in chosen[50].results}
     assert reasons["other"] == "dropped: the result is 2.0 instead of 1.0"
     assert reasons["broken"] == "failed: RuntimeError: no compiler"
-    assert reasons["compiled"] == "its build would not be worth it in 50 calls"
+    assert reasons["compiled"] == "faster, but its build takes more than it saves in 50 calls"
     assert "less than the build" in chosen[5].results[-1].reason
-    assert late.results[-1].reason == "not tried: the time for the choice was over"
+    assert late.results[-1].reason == (
+        "not tried: the time for the choice was over; a larger seconds= gives it more"
+    )
     assert chosen[5000].speedup == pytest.approx(5)
 
 

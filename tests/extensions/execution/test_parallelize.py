@@ -173,7 +173,7 @@ def test_the_batch_is_divided_where_that_is_faster_and_weights_are_those_of_proc
     assert one == other == pytest.approx(expected, rel=1e-5)
     assert "chosen: the batch divided, mean of gradients" in text
     assert "This is process 0 of 2." in text
-    assert "1 batches had fewer rows than there are processes" in text
+    assert "Batches with fewer rows than there are processes, executed in each process: 1." in text
 
 
 def test_steps_with_other_results_are_not_divided(gang: Any) -> None:

@@ -94,7 +94,9 @@ def test_equal_steps_are_kept_once_however_they_were_loaded() -> None:
     ]
     shelf = Shelf(pipelines)
     assert (len(shelf), shelf.steps_kept) == (3, 4)
-    assert explain(shelf).notes == ("3 pipelines with 6 steps, of which 4 are kept.",)
+    assert explain(shelf).notes == (
+        "3 pipelines with 6 steps; equal ones are kept once, which leaves 4.",
+    )
 
 
 def test_equal_fits_of_two_processes_are_kept_once() -> None:
@@ -474,9 +476,9 @@ def test_one_row_by_onnx_has_the_label_of_plain_execution(pipeline: Pipeline) ->
     [
         (text_pipeline(analyzer="char"), TEXTS[0], "TfidfVectorizer splits texts in its own way"),
         (text_pipeline(ngram_range=(1, 2)), TEXTS[0], "TfidfVectorizer counts sequences of words"),
-        (text_pipeline(sublinear_tf=True), TEXTS[0], "sublinear_tf is converted inexactly"),
+        (text_pipeline(sublinear_tf=True), TEXTS[0], "ONNX computes sublinear_tf inexactly"),
         (text_pipeline(DecisionTreeClassifier()), TEXTS[0], "it does not end with a linear class"),
-        (LogisticRegression().fit(NUMBERS, LABELS), list(NUMBERS[0]), "it is one step"),
+        (LogisticRegression().fit(NUMBERS, LABELS), list(NUMBERS[0]), "it has only one step"),
         (
             make_pipeline(Doubling(), Ridge()).fit(NUMBERS.copy(), range(5)),
             np.ones(4),
@@ -488,4 +490,4 @@ def test_one_row_by_onnx_has_the_label_of_plain_execution(pipeline: Pipeline) ->
 def test_why_one_row_is_executed_plainly(pipeline: Any, row: Any, why: str) -> None:
     shelf = Shelf({"a": pipeline})
     assert shelf["a"].predict([row]) == pipeline.predict([row])
-    assert f"One row of a: executed plainly, since {why}" in str(explain(shelf))
+    assert f"One row of a is executed plainly, since {why}" in str(explain(shelf))
