@@ -6,13 +6,12 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from numbers import Real
 from typing import Any
 
 from ...hub.errors import InvalidInput
 from .deadlines.cost_table import Clock, CostTable
 from .deadlines.models import CPU, load
-from .deadlines.scheduler import OFFLOADED, DeadlineScheduler, DeadlineWorker
+from .deadlines.scheduler import OFFLOADED, DeadlineScheduler, DeadlineWorker, is_seconds
 from .explanation import ExecutionExplanation
 
 
@@ -51,12 +50,17 @@ def schedule(
         offload_at_once: how many requests that device executes at a time.
 
     Raises:
-        InvalidInput: a model cannot be loaded; a deadline that no accelerator can meet; more load
-            than they can bear; a name without deadline or sample; a deadline or
-            period of what is no model.
+        InvalidInput: what is passed has another form; a model cannot be loaded; a deadline that no
+            accelerator can meet; more load than they can bear; a name without deadline or sample;
+            a deadline or period of what is no model.
         Exception: whatever a model raises on its sample.
     """
     _check_names(models, accelerators, deadlines, samples, periods or {})
+    if offload is not None and (not callable(offload) or offload_at_once < 1):
+        raise InvalidInput(
+            f"Requests cannot be offloaded to {offload!r:.40}, {offload_at_once} at a time.",
+            accepted="A function of the name of a model and its inputs, and at least 1 at a time.",
+        )
     cpus = sum(each == CPU for each in accelerators)
     threads = max(1, len(os.sched_getaffinity(0)) // max(1, cpus))
     workers = [
@@ -90,6 +94,18 @@ def _check_names(
     samples: Mapping[str, Any],
     periods: Mapping[str, float],
 ) -> None:
+    for what, named in (
+        ("models", models), ("deadlines", deadlines), ("samples", samples), ("periods", periods),
+    ):  # fmt: skip  # a list
+        if not isinstance(named, Mapping):
+            raise InvalidInput(
+                f"The {what} are {type(named).__name__}.", accepted="A dict by names of models."
+            )
+    if isinstance(accelerators, str):
+        raise InvalidInput(
+            f"The accelerators are one text, {accelerators!r:.40}.",
+            accepted=f'A list such as ["{CPU}", "{CPU}"].',
+        )
     if not models or not accelerators:
         raise InvalidInput("There is nothing to schedule.", accepted="A model and an accelerator.")
     for what, given in (("deadline", deadlines), ("sample", samples)):
@@ -104,15 +120,16 @@ def _check_names(
                 f"These names have a {what}, and are no models: {', '.join(unknown)}.",
                 accepted=f"The names of the models: {', '.join(models)}.",
             )
-    if wrong := [name for name in models if not _is_positive(deadlines[name])]:
-        raise InvalidInput(
-            f"These deadlines are not above 0 s: {', '.join(wrong)}.",
-            accepted="Seconds from the submission to the end.",
-        )
+    for what, given in (("deadlines", deadlines), ("periods", periods)):
+        if wrong := [name for name, each in given.items() if not _is_positive(each)]:
+            raise InvalidInput(
+                f"These {what} are not above 0 s: {', '.join(wrong)}.",
+                accepted="Seconds, such as 0.05, by the name of a model.",
+            )
 
 
 def _is_positive(seconds: object) -> bool:
-    return isinstance(seconds, Real) and float(seconds) > 0
+    return is_seconds(seconds) and float(seconds) > 0
 
 
 def _check_load(

@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from numbers import Real
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeGuard
 
 from ....hub.errors import InvalidInput, Unavailable
 from ....hub.messages import units
@@ -34,6 +35,13 @@ _COUNTED: Final = {
     OFFLOADED: "executed on another device",
 }
 """What the counts mean, in the order in which they are told."""
+
+
+def is_seconds(given: object) -> TypeGuard[float]:
+    """Whether a value is a number of seconds, infinite ones included."""
+    if isinstance(given, bool) or not isinstance(given, Real):
+        return False
+    return not math.isnan(float(given))
 
 
 class DeadlineMissed(Unavailable):
@@ -110,8 +118,12 @@ class DeadlineScheduler:
             was refused, or if its time was over before it began.
 
         Raises:
-            InvalidInput: there is no such model.
+            InvalidInput: there is no such model, or the time is not a number.
         """
+        if within is not None and not is_seconds(within):
+            raise InvalidInput(
+                f"{within!r:.40} is not a time.", accepted="Seconds from now, such as 0.05."
+            )
         if model not in self._deadlines:
             raise InvalidInput(
                 f"There is no model {model!r}.", accepted=", ".join(sorted(self._deadlines))
@@ -284,7 +296,7 @@ class DeadlineScheduler:
             elif each.request.deadline <= now:
                 self._miss(
                     number,
-                    "It waited until its deadline: runs before it took longer than expected.",
+                    "Its deadline passed before it was executed.",
                 )
 
     def _execute(self, waiting: _Waiting, kind: str, execute: Execute) -> None:

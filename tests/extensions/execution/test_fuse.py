@@ -665,7 +665,7 @@ def test_the_choice_spreads_builds_over_the_calls(monkeypatch: pytest.MonkeyPatc
     assert reasons["other"] == "dropped: the result is 2.0 instead of 1.0"
     assert reasons["broken"] == "failed: RuntimeError: no compiler"
     assert reasons["compiled"] == "faster, but its build takes more than it saves in 50 calls"
-    assert "less than the build" in chosen[5].results[-1].reason
+    assert "less time than the build" in chosen[5].results[-1].reason
     assert late.results[-1].reason == (
         "not tried: the time for the choice was over; a larger seconds= gives it more"
     )

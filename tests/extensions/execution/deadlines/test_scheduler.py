@@ -143,7 +143,7 @@ def test_what_waits_past_its_deadline_is_not_executed(desk: Desk) -> None:
     waiting = desk.scheduler.submit("model", 1)
     desk.clock.now += 10
     desk.model.may_end.set()
-    with pytest.raises(execution.DeadlineMissed, match="waited until its deadline: runs before it"):
+    with pytest.raises(execution.DeadlineMissed, match="Its deadline passed before it"):
         waiting.result(60)
 
 
@@ -244,12 +244,30 @@ def made(**changed: Any) -> Any:
         ({"accelerators": ["cuda:0"]}, "cannot run on cuda:0"),
         ({"models": {"model": 3}}, "int is no model"),
         ({"periods": {"model": 0.5}}, "need 2.0 workers, and there are 1"),
+        *(
+            ({"periods": {"model": given}}, "These periods are not above 0 s: model")
+            for given in (0, -1, "1 s", None, float("nan"))
+        ),
+        ({"accelerators": "cpu"}, "The accelerators are one text, 'cpu'"),
+        ({"models": [len]}, "The models are list"),
+        ({"offload": 3}, "Requests cannot be offloaded to 3, 1 at a time"),
+        ({"offload": max, "offload_at_once": 0}, "offloaded to <built-in function max>, 0 at a"),
     ],
 )
 def test_bad_input_is_refused(changed: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         made(**changed)
     assert told.split(".*", maxsplit=1)[0] in refused.value.message
+
+
+@pytest.mark.parametrize("desk", [{"deadline": 2.5}], indirect=True)
+def test_a_request_has_a_number_of_seconds_and_none_is_left_to_one_that_is_over(desk: Desk) -> None:
+    for given in ("1 s", float("nan"), True):
+        with pytest.raises(InvalidInput, match="is not a time"):
+            desk.scheduler.submit("model", 1, within=given)
+    with pytest.raises(execution.DeadlineMissed, match="Its deadline passed before it was"):
+        desk.scheduler.submit("model", 1, within=-1).result(60)
+    assert desk.scheduler.submit("model", 1, within=float("inf")).result(60) == 2
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
