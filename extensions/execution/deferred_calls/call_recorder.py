@@ -19,20 +19,15 @@ from torch.func import vmap
 from torch.utils import _pytree as pytree
 
 from ..purity import hooks_among
-from .node_batch import NoRowRule, execute_rows
+from .node_batch import IN_PLACE_OPERATORS, NoRowRule, execute_rows
 
 _OPERATORS: Final = (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow",
-    "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne", "iadd", "isub", "imul", "itruediv", "ipow",
-    "setitem",
+    "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne", *IN_PLACE_OPERATORS, "setitem",
 )  # fmt: skip
-_IN_PLACE: Final = frozenset(
-    f"__{name}__"
-    for name in (
-        "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor",
-        "ilshift", "irshift", "setitem",
-    )
-)  # fmt: skip
+_IN_PLACE: Final = frozenset(f"__{name}__" for name in (*IN_PLACE_OPERATORS, "setitem"))
+_BY_TEXT: Final = frozenset({slice, float, complex})
+"""Constants that are not compared by value: a slice cannot be, and -0.0 equals 0.0."""
 
 
 class NotBatchable(Exception):
@@ -95,12 +90,18 @@ class DeferredTensor:
         self.row = row
         self.part = part
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """Refuse ``isinstance``, which a tensor would answer in another way; so does
+        ``torch.autograd.Function.apply``, whose gradient would be lost."""
+        raise NotBatchable("it asks for the type of a result (isinstance or autograd.Function)")
+
     @classmethod
     def __torch_function__(
         cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
-        first = next(leaf for leaf in leaves if isinstance(leaf, cls))
+        first = next(leaf for leaf in leaves if type(leaf) is cls)
         return first.recorder.record(function, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -185,7 +186,7 @@ class CallRecorder:
             elif kind in (list, tuple, dict):
                 return self.record(*self._flat(function, args, kwargs))
             else:
-                kinds.append((kind, repr(arg) if kind is slice else arg))
+                kinds.append((kind, repr(arg) if kind in _BY_TEXT else arg))
         if kwargs:
             return self.record(*self._flat(function, args, kwargs))
         place = None if step < 0 else depth
@@ -406,10 +407,11 @@ def _recorded_call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
 
 
 def _holds_tensors(arg: Any) -> bool:
-    if isinstance(arg, torch.Tensor):
+    # Not isinstance: an object may name another class as its own.
+    if issubclass(type(arg), torch.Tensor):
         return True
     return (
-        isinstance(arg, tuple | list)
+        issubclass(type(arg), tuple | list)
         and bool(arg)
         and all(type(each) is DeferredTensor or _holds_tensors(each) for each in arg)
     )

@@ -16,10 +16,11 @@ from torch.utils import _pytree as pytree
 
 _UNARY: Final = ("sigmoid", "tanh", "relu", "exp", "sin", "cos", "neg", "abs", "square")
 _BINARY: Final = ("add", "sub", "mul")
-_IN_PLACE: Final = (
-    "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior",
-    "ixor",
+IN_PLACE_OPERATORS: Final = (
+    "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor",
+    "ilshift", "irshift",
 )  # fmt: skip
+"""Those that tensors have: with others, such as ``@=``, Python makes a new tensor."""
 
 
 class NoRowRule(BaseException):
@@ -64,9 +65,12 @@ class NodeBatch:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """Say what it stands for: code that asks whether an argument is a tensor goes on."""
-        kind: type = torch.Tensor
-        return kind
+        """Refuse ``isinstance``, which a tensor would answer in another way.
+
+        With a false answer, functions in C would read its memory as that of a tensor;
+        ``torch.autograd.Function.apply`` asks, too, and would lose the gradient.
+        """
+        raise NoRowRule("the type of a tensor")
 
     @classmethod
     def __torch_function__(
@@ -203,12 +207,12 @@ def _add_methods() -> None:
         setattr(NodeBatch, f"__{name}__", rule)
         setattr(NodeBatch, f"__r{name}__", lambda self, other, rule=rule: rule(other, self))
 
-    for name in _IN_PLACE:
+    for name in (*IN_PLACE_OPERATORS, "setitem"):
         # Without these, Python would make a new batch, and other names would keep the old one.
         setattr(NodeBatch, f"__{name}__", _in_place)
 
 
-def _in_place(_value: NodeBatch, _other: Any) -> NodeBatch:
+def _in_place(_value: NodeBatch, *_others: Any) -> NodeBatch:
     raise NoRowRule("a change in place")
 
 

@@ -39,9 +39,24 @@ STEPS: dict[str, Callable[[Layers, Any, Any], Any]] = {
     "relu": lambda own, left, right: nn.functional.relu(left) + nn.ReLU()(-right),
     "first dimension": lambda _, left, right: torch.cat([right, left]).chunk(2)[0],
     "last dimension": lambda _, left, right: torch.cat([right, left], -1).chunk(2, -1)[1],
-    "is a tensor": lambda _, left, right: left if isinstance(right, torch.Tensor) else right,
 }
+
+
+class Reversed(torch.autograd.Function):  # type: ignore[misc]
+    """The number itself, with the gradient of its negative."""
+
+    @staticmethod
+    def forward(_: Any, value: Any) -> Any:
+        return value
+
+    @staticmethod
+    def backward(_: Any, gradient: Any) -> Any:
+        return -gradient
+
+
 REFUSED: dict[str, Callable[[Layers, Any, Any], Any]] = {
+    "type": lambda _, left, right: left if isinstance(right, torch.Tensor) else right,
+    "own gradient": lambda _, left, right: left + Reversed.apply(right),
     "shape": lambda _, left, right: left * right.shape[0],
     "size": lambda _, left, right: left * right.size(0),
     "length": lambda _, left, right: left * len(right),
@@ -104,6 +119,65 @@ def test_what_has_no_rule_is_refused(name: str) -> None:
     columns = [torch.randn(NODES, 4), torch.randn(NODES, 4)]
     with pytest.raises((node_batch.NoRowRule, TypeError)):
         node_batch.execute_rows(lambda *row: REFUSED[name](own, *row), columns, [True, True])
+
+
+@pytest.mark.parametrize("name", [*node_batch.IN_PLACE_OPERATORS, "setitem"])
+def test_no_batch_is_changed_in_place(name: str) -> None:
+    assert hasattr(torch.Tensor, f"__{name}__")
+    batch = node_batch.NodeBatch(torch.ones(2, 2))
+    arguments = (0, 1) if name == "setitem" else (1,)
+    with pytest.raises(node_batch.NoRowRule):
+        getattr(operator, name)(batch, *arguments)
+
+
+@pytest.mark.parametrize("inside_module", [True, False])
+def test_a_function_with_a_gradient_of_its_own_keeps_it(inside_module: bool) -> None:
+    own = Layers()
+
+    class Cell(nn.Module):  # type: ignore[misc]
+        def forward(self, left: Any, right: Any) -> Any:
+            return own.layer(left) + Reversed.apply(right)
+
+    cell = Cell()
+
+    @execution.recursive
+    def function(tree: Any) -> Any:
+        if isinstance(tree, int):
+            return own.words(torch.tensor(tree))
+        left, right = function(tree[0]), function(tree[1])
+        return cell(left, right) if inside_module else own.layer(left) + Reversed.apply(right)
+
+    trees = [((1, 2), (3, 4)), (5, (6, 7))]
+    expected, found = (
+        torch.autograd.grad(sum(each.sum() for each in results), own.words.weight)
+        for results in (function.plainly([(tree,) for tree in trees]), function.map(trees))
+    )
+    torch.testing.assert_close(found, expected)
+    reason = str(execution.explain(function))
+    assert "autograd.Function" in reason
+    assert "chosen: plain" in reason
+
+
+def test_a_branch_on_the_type_of_a_result_is_that_of_a_tensor() -> None:
+    layer = nn.Linear(1, 1)
+
+    @execution.recursive
+    def function(tree: Any) -> Any:
+        if isinstance(tree, int):
+            return layer(torch.ones(1))
+        found = function(tree[0])
+        return found if isinstance(found, torch.Tensor) else found * 2
+
+    torch.testing.assert_close(function((1, 2)), layer(torch.ones(1)))
+
+
+def test_calls_with_zeros_of_both_signs_are_not_one_batch() -> None:
+    layer = nn.Linear(1, 1)
+    nn.init.ones_(layer.weight)
+    zeros = [(0.0,), (-0.0,)]
+    division = execution.recursive(lambda tree: torch.div(layer(torch.ones(1)).abs() + 1, tree))
+    found = division.in_batches(zeros)
+    assert [each.item() for each in found] == [float("inf"), float("-inf")]
 
 
 @pytest.mark.parametrize("name", ["reduction", "softmax", "shape", "alpha"])
