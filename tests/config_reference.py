@@ -37,6 +37,8 @@ SET_BY_PEOPLE: Mapping[str, str] = {
     "CARREL_CA_BUNDLE": "certificates of a TLS-inspecting proxy, for `carrel images build`",
     "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "
     "`carrel up`",
+    "CARREL_EXECUTION_CACHE_BYTES": "the most bytes of compiled packages of `carrel.execution` "
+    "that are kept in `~/.cache/carrel/execution`: 1 GiB unless it is set",
     "CARREL_JOB_": "prefix of the options of `papermill --engine carrel`, such as "
     "`CARREL_JOB_DEVICES=1`",
 }

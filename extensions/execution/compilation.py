@@ -5,7 +5,7 @@ eight times with only a line in its log. Each function here has a limit of its o
 one kind of input; the count shows whether it was compiled at all.
 
 What ``torch.export`` and AOTInductor have compiled is called without Python between the operations,
-and without guards: who calls it compares the kinds of its arguments (``tensor_kind``).
+and without guards: who calls it compares the kinds of its arguments (``TensorKinds``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -115,45 +116,15 @@ class CountedCompilation:
         return compile_fx(graph, inputs)
 
 
-def tensor_kind(value: Any) -> tuple[Any, ...]:
-    """Return the kind of an argument: what code without guards is compiled for."""
-    if not isinstance(value, torch.Tensor):
-        return (type(value),)
-    # A sparse tensor has no strides. Numbers may be stored with the other sign (``is_neg``).
-    strides = value.stride() if value.layout is torch.strided else None
-    return (
-        type(value),
-        value.shape,
-        value.dtype,
-        value.device,
-        strides,
-        value.is_neg(),
-        value.is_conj(),
-    )
-
-
-def execution_modes() -> tuple[Any, ...]:
-    """Return the modes of PyTorch that code without guards has as they were at its compilation."""
-    return (
-        torch.get_default_dtype(),
-        torch.is_autocast_enabled("cpu"),
-        torch.get_autocast_dtype("cpu"),
-        torch.is_autocast_enabled("cuda"),
-        torch.get_autocast_dtype("cuda"),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.get_float32_matmul_precision(),
-    )
-
-
 def compiled_program(program: Any) -> Callable[..., Any]:
     """Load the package of an exported program of tensors, or build it; return what executes it.
 
     Raises:
-        InvalidInput: the program uses tensors that are neither arguments nor weights.
+        InvalidInput: the program uses tensors that are no arguments: a package would copy them.
     """
     from torch import _inductor  # noqa: PLC0415 # imports take seconds
 
-    if program.constants:
+    if program.constants or program.state_dict:
         raise InvalidInput("The function uses tensors that are neither arguments nor weights.")
     devices = {
         each.meta["val"].device.type
@@ -163,20 +134,29 @@ def compiled_program(program: Any) -> Callable[..., Any]:
     options = _AHEAD_ON_PROCESSORS if devices <= {"cpu"} else {}
     key = package_cache.content_key(program, options)
     path = package_cache.find(key)
-    if path is None:
-        use_own_cache()
+    if path is not None:
+        try:
+            return _loaded(path)
+        except Exception as error:  # truncated, without its library, or of another loader
+            package_cache.discard(path, error)
+    use_own_cache()
 
-        def build(target: str) -> None:
-            with warnings.catch_warnings():  # the compiler calls what is deprecated
-                warnings.simplefilter("ignore")
-                _inductor.aoti_compile_and_package(
-                    # The compiler adds to them.
-                    program,
-                    package_path=target,
-                    inductor_configs=dict(options),
-                )
+    def build(target: str) -> None:
+        with warnings.catch_warnings():  # the compiler calls what is deprecated
+            warnings.simplefilter("ignore")
+            _inductor.aoti_compile_and_package(
+                program,
+                package_path=target,
+                inductor_configs=dict(options),  # the compiler adds to them
+            )
 
-        path = package_cache.store(key, build)
+    return _loaded(package_cache.store(key, build))
+
+
+def _loaded(path: Path) -> Callable[..., Any]:
+    """Return what executes a package, called with tensors."""
+    from torch import _inductor  # noqa: PLC0415 # imports take seconds
+
     loader = _inductor.aoti_load_package(str(path)).loader
     # A call of the package itself reads the form of the results from text each time.
     form = pytree.treespec_loads(loader.get_call_spec()[1])

@@ -22,12 +22,13 @@ from .choice import (
     choose,
     failure,
 )
-from .compilation import ProgramCompilation, execution_modes, tensor_kind
+from .compilation import ProgramCompilation
 from .converted_layers.convolution import convertible
 from .equality import difference
 from .explanation import ExecutionExplanation
 from .fused_execution import ArgumentForm, FusedExecution, Outputs, execute_one_by_one
 from .group_sizes import GroupVariant, group_candidates, group_sizes, not_compiled
+from .purity.tensor_kinds import execution_modes, tensor_kind
 from .purity.tensor_snapshot import TensorSnapshot
 from .stacked_state import StackedState, stack
 

@@ -2,6 +2,10 @@
 
 A package is native code. Only what the user's own processes wrote is loaded: files and folder must
 be the user's, and not writable for others.
+
+The folder is bounded: when a package is kept, those that were not used for longest are removed.
+Several processes may do so at once: a package that another one has removed is built again, and one
+that is in use was read wholly when it was loaded.
 """
 
 from __future__ import annotations
@@ -9,14 +13,26 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import stat
 import tempfile
+import time
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.utils import _pytree as pytree
+
+from .purity.tensor_kinds import execution_modes
+
+BYTES_VARIABLE: Final = "CARREL_EXECUTION_CACHE_BYTES"
+BYTES: Final = 1 << 30
+"""Most bytes of all packages, unless the variable says."""
+_ABANDONED_SECONDS: Final = 24 * 3600.0
+_BUILD: Final = "build-"
 
 
 def folder() -> Path:
@@ -26,11 +42,11 @@ def folder() -> Path:
 
 
 def content_key(exported: Any, options: Mapping[str, object] | None = None) -> str:
-    """Return the name of the package of an exported program.
+    """Return the name of the package of an exported program, whose tensors are all arguments.
 
-    It depends on the program with its shapes and weights, on the version of PyTorch, the options
-    of the compiler and the number of threads, and on the features of the processor or GPU. Weights
-    are part of a package: the compiler computes with small ones.
+    It depends on the program with its shapes and the structure of its arguments and results, on the
+    version of PyTorch, the options and configuration of the compiler, the modes of PyTorch, the
+    number of threads, and on the features of the processor or GPU.
     """
     digest = hashlib.sha256()
     graphs = {
@@ -44,15 +60,22 @@ def content_key(exported: Any, options: Mapping[str, object] | None = None) -> s
         for name, graph in graphs.items()
         for each in graph.nodes
     )
-    program = "\n".join([*nodes, str(exported.graph_signature)])
-    settings = f"{sorted((options or {}).items())} {torch.get_num_threads()}"
+    call = exported.call_spec
+    program = "\n".join([*nodes, str(exported.graph_signature), f"{call.in_spec} {call.out_spec}"])
+    settings = (
+        f"{sorted((options or {}).items())} {_configuration()} {execution_modes()} "
+        f"{torch.get_num_threads()}"
+    )
     for part in (program, settings, torch.__version__, platform.machine(), _processor(), _gpu()):
         digest.update(part.encode() + b"\0")
-    for name, weight in sorted(exported.state_dict.items()):
-        digest.update(name.encode())
-        content = weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        digest.update(content.numpy().tobytes())
     return digest.hexdigest()
+
+
+def _configuration() -> list[Any]:
+    """Return how the compiler is configured, beside the options of one program."""
+    from torch._inductor import config  # noqa: PLC0415 # imports take seconds
+
+    return sorted(config.save_config_portable().items())
 
 
 def _kinds(value: Any) -> list[Any]:
@@ -75,9 +98,24 @@ def inductor_folder() -> Path:
 
 
 def find(key: str) -> Path | None:
-    """Return a package that may be loaded."""
+    """Return a package that may be loaded, and note that it was used."""
     path = folder() / f"{key}.pt2"
-    return path if _own(path.parent) and _own(path) else None
+    if not (_own(path.parent) and _own(path)):
+        return None
+    with suppress(OSError):  # another process has removed it, or the file system is read-only
+        os.utime(path)
+    return path
+
+
+def discard(path: Path, error: Exception) -> None:
+    """Remove a package that cannot be loaded, and warn."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+    warnings.warn(
+        f"The compiled package {path.name} cannot be loaded ({type(error).__name__}: "
+        f"{next(iter(str(error).splitlines()), '')}). It is built again.",
+        stacklevel=2,
+    )
 
 
 def store(key: str, build: Callable[[str], object]) -> Path:
@@ -90,11 +128,39 @@ def store(key: str, build: Callable[[str], object]) -> Path:
         PermissionError: the folder belongs to another user, or others may write to it.
     """
     target = _own_folder(folder())
-    with tempfile.TemporaryDirectory(dir=target) as place:
+    with tempfile.TemporaryDirectory(dir=target, prefix=_BUILD) as place:
         made = Path(place) / "package.pt2"
         build(str(made))
         made.chmod(0o600)
-        return made.replace(target / f"{key}.pt2")
+        kept = made.replace(target / f"{key}.pt2")
+    _remove_old(target, kept)
+    return kept
+
+
+def most_bytes() -> int:
+    """Return how many bytes of packages are kept."""
+    given = os.environ.get(BYTES_VARIABLE, "")
+    return int(given) if given.isdecimal() else BYTES
+
+
+def _remove_old(target: Path, newest: Path) -> None:
+    """Remove the packages that were not used for longest, and what killed builds have left."""
+    packages = {}
+    for path in target.iterdir():
+        with suppress(OSError):  # another process has removed it
+            found = path.lstat()
+            if path.name.startswith(_BUILD) and stat.S_ISDIR(found.st_mode):
+                if time.time() - found.st_mtime > _ABANDONED_SECONDS:
+                    shutil.rmtree(path, ignore_errors=True)
+            elif path.suffix == ".pt2":
+                packages[path] = found
+    size = sum(found.st_size for found in packages.values())
+    for path in sorted(packages, key=lambda each: packages[each].st_mtime_ns):
+        if size <= most_bytes():
+            return
+        if path != newest:
+            path.unlink(missing_ok=True)
+            size -= packages[path].st_size
 
 
 def _own_folder(path: Path) -> Path:

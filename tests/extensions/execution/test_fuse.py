@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 from collections.abc import Callable, Iterator
@@ -286,6 +287,44 @@ def test_hooks_that_are_registered_after_the_choice_are_called(kind: str) -> Non
     called.clear()
     assert_same(fused(inputs), loop(models, inputs))
     assert not called
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "load_state_dict": lambda model: model.load_state_dict(
+        {name: value + 1 for name, value in model.state_dict().items()}
+    ),
+    "data": lambda model: setattr(model[0].weight, "data", torch.ones(6, 6)),
+    "data in place": lambda model: model[0].weight.data.mul_(2),
+    "NumPy": lambda model: model[1].running_var.numpy().fill(2.0),
+    "strides": lambda model: setattr(model[0].weight, "data", model[0].weight.data.t()),
+    "parameter": lambda model: setattr(model[0], "bias", nn.Parameter(torch.ones(6))),
+    "no bias": lambda model: setattr(model[0], "bias", None),
+    "attribute": lambda model: setattr(model[1], "eps", 1.0),
+    "class": lambda model: setattr(model[2], "__class__", nn.Tanh),
+    "forward": lambda model: setattr(model[2], "forward", lambda value: value * 2),
+    "layer": lambda model: model.append(nn.Tanh()),
+    "hook": lambda model: model[0].register_forward_hook(lambda *found: found[-1] * 2),
+    "parametrization": lambda model: nn.utils.parametrize.register_parametrization(
+        model[0], "weight", nn.Tanh()
+    ),
+}
+
+
+@examples(50, 500)
+@given(changes=st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.integers(0, 3)), max_size=4))
+def test_random_changes_of_fused_models_count(changes: list[tuple[str, int]]) -> None:
+    models = [nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU()).eval() for _ in range(4)]
+    inputs = torch.randn(2, 6)
+    fused = execution.fuse(models, **NOT_COMPILED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            execution.fused_models, "choose", lambda found, *_, **__: (found[1].build(), None)
+        )
+        fused(inputs)
+    for name, place in changes:
+        with contextlib.suppress(KeyError, RuntimeError):  # not possible after another change
+            CHANGES[name](models[place])
+        assert_same(fused(inputs), loop(models, inputs))
 
 
 class _Batch:
