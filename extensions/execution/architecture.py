@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final
 
 import torch
+from torch.utils import _pytree as pytree
 
 from ...hub.errors import InvalidInput
 from .converted_layers.recurrence import RECURRENT, conversion_obstacle
@@ -160,8 +161,14 @@ def _obstacle(
     models: Sequence[torch.nn.Module], *, new_random_numbers: bool, convert_recurrent: bool
 ) -> str:
     model = models[0]
+    known = {id(each) for each in (*model.modules(), *(tensor for _, tensor in _tensors(model)))}
     for name, module in model.named_modules():
         kind = type(module).__name__
+        if attribute := _unregistered(module, known):
+            return (
+                f"{name or 'the model'} has a tensor or layer in {attribute} that is no parameter, "
+                "no buffer and no layer of it; use register_buffer, or a ModuleList"
+            )
         if convert_recurrent and isinstance(module, RECURRENT):
             if reason := conversion_obstacle(module):
                 return f"{name or 'the model'} is {kind} and {reason}"
@@ -187,6 +194,17 @@ def _obstacle(
         if len(distinct) == 1 and len(models) > 1:
             return f"{name} is shared by all models"
     return "" if names else "the models have no weights"
+
+
+def _unregistered(module: torch.nn.Module, known: Collection[int]) -> str:
+    """Return the name of an attribute whose tensors or layers would be those of one model."""
+    for name, value in vars(module).items():
+        if name not in _OF_MODULE and any(
+            isinstance(leaf, torch.Tensor | torch.nn.Module) and id(leaf) not in known
+            for leaf in pytree.tree_leaves(value)
+        ):
+            return str(name)
+    return ""
 
 
 def _tensors(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

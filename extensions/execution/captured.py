@@ -182,8 +182,8 @@ class CapturedFunction:
         if execution_modes() == self._modes and self._kinds.match(args):
             return "the module was changed (capture it again)"
         return (
-            "their inputs have another shape, dtype, device or layout in memory than the example, or "
-            "PyTorch is in another mode"
+            "their inputs have another shape, dtype, device or layout in memory than the example, "
+            "or PyTorch is in another mode"
         )
 
     def explanation(self) -> ExecutionExplanation:

@@ -31,6 +31,8 @@ from .purity.tensor_kinds import execution_modes
 BYTES_VARIABLE: Final = "CARREL_EXECUTION_CACHE_BYTES"
 BYTES: Final = 1 << 30
 """Most bytes of all packages, unless the variable says."""
+_WRITTEN: Final = "aot_inductor.metadata"
+"""What a compilation writes into the configuration of its process."""
 _ABANDONED_SECONDS: Final = 24 * 3600.0
 _BUILD: Final = "build-"
 
@@ -75,7 +77,8 @@ def _configuration() -> list[Any]:
     """Return how the compiler is configured, beside the options of one program."""
     from torch._inductor import config  # noqa: PLC0415 # imports take seconds
 
-    return sorted(config.save_config_portable().items())
+    every = config.save_config_portable()
+    return sorted((name, value) for name, value in every.items() if name != _WRITTEN)
 
 
 def _kinds(value: Any) -> list[Any]:

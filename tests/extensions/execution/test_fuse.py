@@ -327,6 +327,26 @@ def test_random_changes_of_fused_models_count(changes: list[tuple[str, int]]) ->
         assert_same(fused(inputs), loop(models, inputs))
 
 
+class Unregistered(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 2)
+        self.tables = {"shift": torch.ones(2)}
+
+    def forward(self, inputs: Any) -> Any:
+        return self.layer(inputs) + self.tables["shift"]
+
+
+def test_models_with_tensors_that_are_not_registered_are_executed_one_by_one() -> None:
+    models = [Unregistered() for _ in range(20)]
+    inputs = torch.randn(1, 6)
+    fused = execution.fuse(models, **NOT_COMPILED)
+    assert_same(fused(inputs), loop(models, inputs))
+    models[3].tables["shift"].mul_(2)
+    assert_same(fused(inputs), loop(models, inputs))
+    assert "the model has a tensor or layer in tables" in str(execution.explain(fused))
+
+
 class _Batch:
     """Inputs in an object that PyTorch does not look into, and whose text is always the same."""
 
