@@ -46,7 +46,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "loop, pages, engines",
         ("hub.controller", "hub.web", "hub.backup", "hub.mcp_server", "spawners"),
     ),
-    ("put together", ("hub.app", "hub.cli")),
+    ("put together", ("hub.app", "hub.cli", "execution")),
 )
 """Packages (and the few modules of the root of ``hub``) in layers, lowest first.
 
