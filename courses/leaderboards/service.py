@@ -121,8 +121,10 @@ class LeaderboardService:
         board, assignment, now = found.board, found.assignment, self.access.context.clock()
         own = self._store.entries(assignment.course, assignment.name, found.who)
         counts = found.shifts.counts(assignment, found.membership.member, now)
+        rule = rule_out(assignment.course, assignment.name, board)
+        shown_later = rule.private_after_due and assignment.due is not None
         return LeaderboardOut(
-            rule=rule_out(assignment.course, assignment.name, board),
+            rule=rule.model_copy(update={"private_after_due": shown_later}),
             private_shown=found.private,
             rows=[],
             mine=entries_out(own, self.evaluation.wait, private=found.private),

@@ -52,10 +52,10 @@ def site(tmp_path: Path) -> CourseSite:
     return made
 
 
-def opened(site: CourseSite, per_day: int = 2, **more: object) -> None:
+def opened(site: CourseSite, per_day: int = 2, name: str = "ps1", **more: object) -> None:
     given = {"per_day": per_day, "files": files({"leaderboard.py": TEACHERS})} | more
     body = LeaderboardIn.model_validate(given)
-    site.services.leaderboard_rules.open(TEACHER, "cs101", "ps1", body)
+    site.services.leaderboard_rules.open(TEACHER, "cs101", name, body)
 
 
 def send(site: CourseSite, content: bytes = b"", who: Identity = STUDENT1) -> LeaderboardEntryOut:
@@ -436,6 +436,15 @@ def test_private_scores_are_shown_after_the_last_due_date(site: CourseSite) -> N
     after = boards.changed_page(TEACHER, "cs101", "ps1", before.state)
     assert after is not None
     assert [row.person for row in after.shown.rows] == ["student2", "student1"]
+
+
+def test_without_due_date_students_are_not_promised_private_scores(site: CourseSite) -> None:
+    opened(site, private_after_due=True)
+    assert shown(site).rule.private_after_due
+    site.release("ps2", due=None, late="")
+    opened(site, name="ps2", private_after_due=True)
+    found = site.services.leaderboards.show(STUDENT1, "cs101", "ps2")
+    assert not found.rule.private_after_due
 
 
 def test_open_pages_read_the_table_once_for_each_verdict(
