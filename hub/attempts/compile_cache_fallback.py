@@ -5,7 +5,8 @@ library. Where PyTorch loads a compiled graph or a library, an error that names 
 drops the whole cache, and PyTorch repeats that step once, without it. All other errors, and those
 of the repetition, are raised as they are.
 
-A PyTorch without these functions works without the fallback.
+PyTorch precompiles C++ headers before it looks whether a library is there: for loaded libraries, it
+does not. A PyTorch without these functions works without the fallback.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class CompileFallback:
         self.tell = tell
         self._lock = threading.RLock()
         self._dropped = False
+        self._may_skip_headers = False
         self._kinds: set[Any] = set()
         self._thread = threading.local()
 
@@ -54,6 +56,8 @@ class CompileFallback:
             self._wrap_graphs(vars(code)["FxGraphCache"])
         with contextlib.suppress(AttributeError, KeyError, TypeError):
             self._wrap_libraries(vars(code)["CppCodeCache"])
+        with contextlib.suppress(AttributeError, KeyError, TypeError):
+            self._wrap_headers(code)
         with contextlib.suppress(AttributeError, KeyError, TypeError):
             self._wrap_processor(vars(sys.modules.get(_PROCESSOR))["VecISA"])
 
@@ -82,7 +86,8 @@ class CompileFallback:
             self._kinds.add(kind)
             dropped = self._dropped
             prepare = partial(load, kind, *args, **kwargs)
-            library = self._twice(prepare, prepare)
+            library = self._library_there(load, kind, args, kwargs)
+            library = library or self._twice(prepare, prepare)
 
             def again() -> Any:
                 return prepare()()
@@ -90,6 +95,40 @@ class CompileFallback:
             return partial(self._twice, library, again, dropped=dropped)
 
         libraries.load_async = classmethod(load_async)
+
+    def _library_there(
+        self, load: Callable[..., Any], kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Prepare a library that was loaded; None if it is not there.
+
+        PyTorch would precompile its headers first, which takes most of the time of a first step.
+        """
+        if not self.names or not self._may_skip_headers or len(args) > 2:  # noqa: PLR2004
+            return None  # The third argument is ``submit_fn``.
+        before = set(kind.cache)
+        self._thread.without_headers = True
+        try:
+            library = load(kind, *args, **{**kwargs, "submit_fn": None})
+        except Exception:  # it is raised again where nothing is left out
+            return None
+        finally:
+            self._thread.without_headers = False
+        new = set(kind.cache) - before
+        if all(f"{key[1:3]}{os.sep}{key}.main.so" in self.names for key in new):
+            return library
+        for key in new:  # It would be compiled without them.
+            kind.cache.pop(key, None)
+        return None
+
+    def _wrap_headers(self, code: Any) -> None:
+        precompile = vars(code)["_precompile_header"]
+
+        def precompile_header(*args: Any, **kwargs: Any) -> Any:
+            without = getattr(self._thread, "without_headers", False)
+            return None if without else precompile(*args, **kwargs)
+
+        setattr(code, "_precompile_header", precompile_header)  # noqa: B010  # it is private
+        self._may_skip_headers = True
 
     def _wrap_processor(self, instructions: Any) -> None:
         check, probe = instructions.check_build, vars(instructions)["_probe_load"]

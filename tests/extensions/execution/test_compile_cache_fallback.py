@@ -125,3 +125,15 @@ def test_a_job_without_a_compiler_that_cannot_use_its_cache_fails_by_its_own_err
     assert "RuntimeError: no compiler" in done.stderr
     assert any("cannot be used here" in sentence for sentence in told(tmp_path / "2"))
     assert not any((tmp_path / "2" / side.COMPILED).rglob("*.main.so"))
+
+
+@pytest.mark.parametrize("changed", [False, True], ids=["the-same-model", "another-model"])
+def test_headers_are_precompiled_only_for_a_library_that_is_missing(
+    tmp_path: Path, kept: Path, changed: bool
+) -> None:
+    program = HOOKED.replace("Softplus()", "Tanh()") if changed else HOOKED
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    done = run(tmp_path / "2", program, kept, TMPDIR=str(temporary))
+    assert (done.returncode, done.stdout) == (0, "[1, 0]\n" if changed else "[0, 1]\n")
+    assert any(temporary.rglob("*.gch")) is changed
