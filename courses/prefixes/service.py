@@ -275,9 +275,10 @@ class PrefixService:
 
     def _discard(self, computation: RequestRecord) -> None:
         """Delete what the attempts of a computation have saved; safe to repeat."""
-        last = 0 if computation.lease is None else computation.lease.epoch
-        for epoch in range(1, last + 1):
-            files = self.access.context.files
+        files = self.access.context.files
+        if computation.lease is None or not files.keeps(computation.id):
+            return
+        for epoch in range(1, computation.lease.epoch + 1):
             attempt_files.discard(files.attempt_folder(computation.id, epoch))
 
     def _folder(self, prefix: Prefix) -> Path:

@@ -59,9 +59,9 @@ def capture(
     weights of the same shapes and strides do. Once layers, attributes or the mode of an exported
     module, a global name or outer variable of its code, or the weights of a recorded module were
     changed, all calls are executed plainly: capture it again then. Not seen are changes in arrays,
-    and in objects that an object in an attribute refers to. A function that changes its module or
-    its inputs, and one whose modules have hooks, is executed plainly, as are calls while hooks are
-    registered later.
+    in slots, in Python modules, and in objects that an object in an attribute refers to. A function
+    that changes its module or its inputs, and one whose modules have hooks, is executed plainly, as
+    are calls while hooks are registered later.
 
     Args:
         example: the arguments; a tensor is one argument.

@@ -83,7 +83,8 @@ class CompileFallback:
         load = vars(libraries)["load_async"].__func__
 
         def load_async(kind: Any, *args: Any, **kwargs: Any) -> Any:
-            self._kinds.add(kind)
+            with self._lock:
+                self._kinds.add(kind)
             dropped = self._dropped
             prepare = partial(load, kind, *args, **kwargs)
             library = self._library_there(load, kind, args, kwargs)
@@ -173,7 +174,9 @@ class CompileFallback:
             inner = getattr(self._thread, "graph", False)
             if inner or not self._drop(error, before=before, loaded=loaded):
                 raise
-        for kind in self._kinds:  # What has failed is known to PyTorch as loaded.
+        with self._lock:
+            kinds = tuple(self._kinds)
+        for kind in kinds:  # What has failed is known to PyTorch as loaded.
             kind.cache_clear()
             kind.cache.clear()
         return again()

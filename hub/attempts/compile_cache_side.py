@@ -105,6 +105,10 @@ class CompileCache:
             used = _used_graphs()
             files = _files(self._compiled)
             if not files.keys() <= self._known:
+                # What the course has compiled stays the course's: it may be deleted there.
+                for each in self._loaded:
+                    if each["origin"]["course"]:
+                        files = {name: files[name] for name in files.keys() - each["names"]}
                 saved = self._save(files)
         except Exception as error:
             self._problems.append(f"What it compiled is not kept: {_text(error)}.")
@@ -342,7 +346,7 @@ def _files(folder: str) -> dict[str, os.stat_result]:
     """Return the finished files of the compiler, by their names below its folder."""
     found: dict[str, os.stat_result] = {}
     for above, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in ("locks", _DRAFT)]
+        folders[:] = [each for each in folders if each != "locks" and not each.startswith(_DRAFT)]
         for name in names:
             path = os.path.join(above, name)
             about = os.lstat(path)
@@ -386,7 +390,7 @@ def unpack(content: Any, folder: str) -> set[str]:
         OSError, EOFError, TarError, ValueError: it is damaged, or the files cannot be written.
     """
     # Written beside and renamed: the compiler takes a library that exists as finished.
-    draft = os.path.join(folder, _DRAFT)
+    draft = os.path.join(folder, f"{_DRAFT}.{os.getpid()}")
     shutil.rmtree(draft, ignore_errors=True)
     names: set[str] = set()
     left = UNPACKED

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -45,6 +46,7 @@ LABEL, OFF = "compile-cache", "off"
 _SUFFIX: Final = ".cache"
 _DRAFT: Final = ".part"
 _LONGEST: Final = 200
+_REMOVAL_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,22 @@ def withdraw_offers(attempt: Path) -> None:
         for path in (attempt / OWN, attempt / COURSE, *attempt.glob(f"{DRAFTS}*")):
             with suppress(OSError):
                 path.unlink()
-    shutil.rmtree(attempt / COMPILED, ignore_errors=True)
+    _remove_folder(attempt / COMPILED)
+
+
+def _remove_folder(path: Path) -> None:
+    """Delete a folder that belongs to a job: in bounded time, and however deep it is."""
+    if path.is_symlink() or not path.is_dir():
+        return
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            ["rm", "-rf", "--", str(path)],
+            timeout=_REMOVAL_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
 
 def _write(target: Path, content: bytes, *, mode: int, owner: Owner | None) -> None:

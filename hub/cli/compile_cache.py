@@ -14,12 +14,14 @@ from .common.client_command import ClientCommand, json_option, site_option
 
 
 @click.command("cache", cls=ClientCommand)
-@click.argument("job", required=False, default="")
+@click.argument("job", required=False)
 @click.option("--clear", is_flag=True, help="Delete it: all, or what one job has compiled.")
 @click.option("--owner", metavar="NAME", default="", help="That of a user, for administrators.")
 @json_option
 @site_option
-def cache_command(*, job: str, clear: bool, owner: str, as_json: bool, site: str | None) -> None:
+def cache_command(
+    *, job: str | None, clear: bool, owner: str, as_json: bool, site: str | None
+) -> None:
     """Show or delete what your jobs have compiled with PyTorch.
 
     Your next jobs of the same program, group and image load it, so that their first step comes
@@ -32,11 +34,13 @@ def cache_command(*, job: str, clear: bool, owner: str, as_json: bool, site: str
       carrel cache --clear
       carrel cache j-7k2m4qpz --clear
     """
+    if job is not None and not job.strip():
+        raise click.UsageError("The job is empty. Name one, or leave it out.")
     if job and not clear:
         raise click.UsageError("A job belongs to --clear: carrel cache JOB --clear.")
     with Client.from_environment(site) as client:
         if clear:
-            found = client.clear_compile_cache(job, owner=owner)
+            found = client.clear_compile_cache(job or "", owner=owner)
         else:
             found = client.compile_cache(owner=owner)
     if as_json:

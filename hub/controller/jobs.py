@@ -167,11 +167,14 @@ class JobController:
         Called after its events are stored and before its end is: a service that is killed between
         the two repeats it. A runner that ended by itself has deleted the most of it already.
         """
-        folder = self.context.files.attempt_folder(request.id, lease.epoch)
-        withdraw_offers(folder)
-        if request.job is not None and not request.job.computes_prefix:
-            unlink_new(folder)
-        self.context.prefixes.ended(request, folder)
+        try:
+            folder = self.context.files.attempt_folder(request.id, lease.epoch)
+            withdraw_offers(folder)
+            if request.job is not None and not request.job.computes_prefix:
+                unlink_new(folder)
+            self.context.prefixes.ended(request, folder)
+        except Exception:  # what a job leaves in its folder holds up no other one
+            log.exception("%s: what it was offered is left in its folder", lease.id)
 
     def log_tail(self, request: RequestRecord, lease: LeaseRecord, rank: int = 0) -> str:
         """Return the end of the log of an attempt, or of a member of a gang."""

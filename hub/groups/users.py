@@ -196,10 +196,11 @@ class Users(AuditTrail):
         self._end_sessions(name, who)
         self.compile_caches.clear(name)
         self.hub.remove_user(name)
-        self._own.remove(name)
+        # Before the account is gone: the repetition of an interrupted removal would find none.
         self.store.add_change(
             self._change(AuditAction.ACCOUNT_REMOVE, name, who, before={"admin": account.admin})
         )
+        self._own.remove(name)
         # Jobs go on: one may have ended before the entry, which tells the service to keep nothing.
         self.compile_caches.clear(name)
 

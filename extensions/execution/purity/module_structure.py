@@ -31,8 +31,9 @@ class ModuleStructure:
 
     These are submodules, names of parameters and buffers, modes, attributes, and that no hook is
     registered where none was; further the global names and outer variables that ``forward`` and the
-    functions it calls by name use. Lists, dictionaries and sets are compared by their elements,
-    other objects in attributes by their own attributes, but not by what these refer to.
+    functions it calls by name use, and what ``forward`` reads of its class. Lists, dictionaries and
+    sets are compared by their elements, other objects by their own attributes, but not by what
+    these refer to; not compared are slots of objects, and the names in Python modules.
 
     Args:
         code: a function whose names are compared, too.
@@ -64,12 +65,15 @@ class ModuleStructure:
         self._owners: list[dict[str, Any]] = []
         self._names: list[str] = []
         self._containers: list[tuple[Any, list[Any]]] = []
-        self._seen: set[int] = set()
+        self._seen: set[tuple[int, bool]] = set()
         for module in self.modules:
             self._watch(vars(module), _NOT_READ.get(type(module), frozenset()) | _OF_MODULE)
+        self._of_classes: list[tuple[Mapping[str, Any], str]] = []
         for kind in dict.fromkeys(self._kinds):
+            self._watch_class(kind, ["forward"])
             self._watch_code(kind.forward, owner=kind)
         self._watch_code(code)
+        self._class_values = self._current_class_values()
         self._attributes = self._current_attributes()
         self._lengths = self._current_lengths()
 
@@ -82,6 +86,7 @@ class ModuleStructure:
             and all(map(operator.is_, self._attributes, self._current_attributes()))
             and all(map(operator.is_, self._submodules, chain.from_iterable(self._submodule_views)))
             and self._kinds == list(map(type, self.modules))
+            and all(map(operator.is_, self._class_values, self._current_class_values()))
             and all(_same(saved, _elements(each)) for each, saved in self._containers)
         )
 
@@ -118,9 +123,9 @@ class ModuleStructure:
             owner: the class of which it is a method; other methods by these names are included.
         """
         function = getattr(function, "__func__", function)
-        if not isinstance(function, FunctionType) or id(function) in self._seen:
+        if not isinstance(function, FunctionType) or (id(function), False) in self._seen:
             return
-        self._seen.add(id(function))
+        self._seen.add((id(function), False))
         if str(function.__module__).partition(".")[0] == "torch":
             return
         of_code, outer = function.__code__.co_names, function.__globals__
@@ -133,14 +138,24 @@ class ModuleStructure:
             values += _elements(cell)
         for value in values:
             self._watch_code(value)
-            self._look_into(value, objects=False)
-        for name in of_code if owner is not None else ():
-            self._watch_code(getattr(owner, name, None), owner)
+            self._look_into(value, objects=True)
+        if owner is not None:
+            self._watch_class(owner, of_code)
+            for name in of_code:
+                self._watch_code(getattr(owner, name, None), owner)
+
+    def _watch_class(self, kind: type, names: Iterable[str]) -> None:
+        """Compare what a class and those above it have by these names from now on."""
+        for name in names:
+            base = next((each for each in kind.__mro__ if name in vars(each)), None)
+            if base is not None and base.__module__.partition(".")[0] != "torch":
+                self._of_classes.append((vars(base), name))
 
     def _look_into(self, value: Any, *, objects: bool) -> None:
-        if id(value) in self._seen:
+        # An object within another one is not looked into, but as an attribute of a module it is.
+        if (id(value), objects) in self._seen:
             return
-        self._seen.add(id(value))
+        self._seen.add((id(value), objects))
         if isinstance(value, list | tuple | dict | set | frozenset):
             elements = _elements(value)
             if not isinstance(value, tuple | frozenset):
@@ -152,6 +167,9 @@ class ModuleStructure:
 
     def _current_attributes(self) -> list[Any]:
         return list(map(dict.get, self._owners, self._names))
+
+    def _current_class_values(self) -> list[Any]:
+        return [attributes.get(name) for attributes, name in self._of_classes]
 
     def _current_lengths(self) -> list[int]:
         return list(map(len, self._sized))

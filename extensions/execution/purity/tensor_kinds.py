@@ -22,6 +22,7 @@ def tensor_kind(value: Any) -> tuple[Any, ...]:
         strides,
         value.is_neg(),
         value.is_conj(),
+        torch._C._functorch.is_functorch_wrapped_tensor(value),
     )
 
 

@@ -102,8 +102,9 @@ class DeviceMonitor:
                     target=node,
                     kind=FindingKind.HOT_NODE,
                     consequence=Consequence.NOTICE,
-                    evidence=f"{hot} of {hot + cool} devices under load on {node} are slowed down "
-                    "by heat or power: check the cooling and the power supply of the node.",
+                    evidence=f"{hot} of {hot + cool} devices with load on {node} in the last half "
+                    "hour were slowed down by heat or power: check the cooling and the power "
+                    "supply of the node.",
                 )
 
     def _absences(self, present: Mapping[str, Device]) -> Iterator[DeviceFinding]:

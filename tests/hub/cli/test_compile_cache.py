@@ -72,3 +72,11 @@ def test_a_teacher_deletes_what_the_course_compiled(service: FakeService, carrel
     assert done.output == f"Deleted the compiled code of ps1.\n{state}\n"
     refused = carrel("course", "prefix", "ps1", "on", "--clear-cache")
     assert (refused.exit_code, "neither on nor off" in refused.stderr) == (2, True)
+
+
+def test_an_empty_job_is_no_job(service: FakeService, carrel: Carrel) -> None:
+    """As of an unset variable: it must not delete everything."""
+    done = carrel("cache", "", "--clear")
+    assert done.exit_code == 2
+    assert "The job is empty." in done.stderr
+    assert service.called("DELETE", "compile-cache") == []

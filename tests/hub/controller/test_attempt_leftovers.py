@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.attempts.compile_cache_side import COMPILED, COURSE, NEW, OWN
-from carrel.hub.attempts.compile_caches import OwnerCompileCaches
+from carrel.hub.attempts.compile_caches import OwnerCompileCaches, withdraw_offers
 from carrel.hub.controller.loop import Loop
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.requests.jobs import JobService
@@ -139,3 +140,16 @@ def test_nothing_is_left_wherever_the_service_is_killed(
         world.settle(3)
     assert kills
     world.loop.close()
+
+
+def test_a_folder_of_any_depth_is_deleted(tmp_path: Path) -> None:
+    """A job may make folders that are deeper than Python's recursion goes."""
+    deep = os.open(tmp_path, os.O_RDONLY)
+    for name in (COMPILED, *("d" for _ in range(1500))):
+        os.mkdir(name, dir_fd=deep)
+        below = os.open(name, os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+    withdraw_offers(tmp_path)
+    assert not any(tmp_path.iterdir())

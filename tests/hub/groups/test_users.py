@@ -116,24 +116,27 @@ def test_a_job_that_ends_after_the_removal_of_its_owner_keeps_no_compiled_code(
     world.loop.close()
 
 
+@pytest.mark.parametrize("step", ["remove_user", "remove"])  # before and after the entry
 def test_what_a_job_keeps_while_its_owner_is_removed_goes_with_the_account(
-    tmp_path: Path, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+    step: str, tmp_path: Path, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World.over(tmp_path)
     caches = OwnerCompileCaches(tmp_path / "compile-caches", 1 << 20)
     world.context = replace(world.context, compile_caches=caches)
     world.restart()
-    users = Users(world.context.store, world.clock, FakeHub(), accounts, caches)
+    hub = FakeHub()
+    users = Users(world.context.store, world.clock, hub, accounts, caches)
     running = world.running_job(devices=0)
-    remove = accounts.remove
+    changed = hub if step == "remove_user" else accounts
+    remove = getattr(changed, step)
 
     def remove_meanwhile(name: str) -> None:
         leave_compiled(world, running)
         remove(name)
 
-    monkeypatch.setattr(accounts, "remove", remove_meanwhile)
+    monkeypatch.setattr(changed, step, remove_meanwhile)
     users.remove("student1", who="admin")
-    assert [*caches.root.iterdir()] == []
+    assert not any(caches.root.glob("*"))
     world.loop.close()
 
 

@@ -8,19 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.attempts.compile_cache_side import COMPILED, NEW, OWN
-from carrel.hub.attempts.compile_caches import OwnerCompileCaches
+from carrel.hub.attempts.compile_cache_side import COMPILED, COURSE, NEW, OWN
+from carrel.hub.attempts.compile_caches import OwnerCompileCaches, copy_cache
 from carrel.hub.controller.jobs import JobController
 from carrel.hub.files.filenames import safe_name
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.leases import LeaseRecord
+from carrel.hub.records.requests import RequestRecord
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.schemas import NotebookIn
 from carrel.spawners.processes import lease_processes
 
-from ...hub.doubles import STUDENT1, STUDENT2, Clock, FakeHub, build
+from ...hub.doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from ...hub.requests.samples import job
 from ...stores import new_store
 from ..attempts import deadline
@@ -104,6 +105,22 @@ def test_the_next_job_of_the_owner_loads_it_and_another_user_does_not(pool: Pool
     folder = pool.caches.root / safe_name("student1")
     modes = [path.stat().st_mode & 0o077 for path in (pool.caches.root, folder, *folder.iterdir())]
     assert modes == [0, 0, 0]
+
+
+def test_what_the_course_has_compiled_is_not_kept_for_a_student(pool: Pool) -> None:
+    """Otherwise a teacher could not delete it."""
+    pool.run(TEACHER, *CELLS[:2])
+    (source,) = (pool.caches.root / safe_name("teacher")).iterdir()
+
+    class WithCourse(OwnerCompileCaches):
+        def offer(self, request: RequestRecord, lease: LeaseRecord, folder: Path) -> None:
+            super().offer(request, lease, folder)
+            copy_cache(source, folder / COURSE, mode=0o600, owner=None)
+
+    caches = WithCourse(pool.caches.root, 1 << 20)
+    with_course = replace(pool, context=replace(pool.context, compile_caches=caches))
+    assert with_course.run(STUDENT1, *CELLS).printed == ["warm", "cold"]
+    assert pool.run(STUDENT1, *CELLS).printed == ["cold", "warm"]
 
 
 def test_a_job_that_compiles_nothing_or_does_not_want_the_cache_leaves_nothing(pool: Pool) -> None:

@@ -110,7 +110,7 @@ def test_heat_on_all_devices_is_a_matter_of_the_node() -> None:
         FindingKind.HOT_NODE,
         Consequence.NOTICE,
     )
-    assert found.evidence.startswith("4 of 4 devices under load on n1 are slowed down")
+    assert found.evidence.startswith("4 of 4 devices with load on n1 in the last half")
 
 
 HOT = good(throttled=(ThrottleReason.THERMAL,))
